@@ -380,11 +380,8 @@ def _doubles(values: Any, shape: tuple[int, ...], name: str) -> Scores:
 
 def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     base = _first_scores(model)
-    if len(base) == 1:
-        # predict() chooses class 1 where `raw >= 0`, zero included.
-        rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0)))
-    else:
-        rule = ScoreRule()
+    # Of two classes, predict() chooses class 1 where `raw >= 0`, zero included.
+    rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0))) if len(base) == 1 else ScoreRule()
     rate = model.learning_rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
         raise InvalidInput(f"learning_rate must be a number, got {rate!r}")

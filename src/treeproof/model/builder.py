@@ -115,6 +115,8 @@ class EnsembleBuilder:
         n = len(tree["feature"])
         tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.array(nan_left, dtype=bool)
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
+        if score not in (None, *range(self.n_scores)):
+            raise InvalidInput(f"tree {number}: score {score!r} is none of 0 to {self.n_scores - 1}")
         if values.ndim == 1 and (score is not None or self.n_scores == 1):
             values = np.where(np.arange(self.n_scores) == (score or 0), values[:, None], 0.0)
         tree["scores"] = values
