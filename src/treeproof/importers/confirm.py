@@ -141,18 +141,17 @@ def _ask(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("model").write_bytes(data)
-        folder.joinpath("rows").write_bytes(pickle.dumps(rows))
-        words = [module, voting or "", "" if threshold is None else repr(float(threshold)), name]
-        run_child(_ANSWER, words, folder=folder, library=title, size=len(data))
+        folder.joinpath("asked").write_bytes(pickle.dumps((module, rows, voting, threshold)))
+        run_child(_ANSWER, [name], folder=folder, library=title, size=len(data))
         labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
         return labels, folder.joinpath("version").read_text(encoding="utf-8")
 
 
-def answer(module: str, voting: str, threshold: str, name: str) -> None:
+def answer(name: str) -> None:
     """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
     folder = Path(name)
-    data, rows = folder.joinpath("model").read_bytes(), pickle.loads(folder.joinpath("rows").read_bytes())
-    labels = library_labels(module, data, rows, voting or None, float(threshold) if threshold else None)
+    module, *asked = pickle.loads(folder.joinpath("asked").read_bytes())
+    labels = library_labels(module, folder.joinpath("model").read_bytes(), *asked)
     # Words are kept as objects by some libraries, and as such would need pickle.
     np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
     version = importlib.import_module(_LIBRARIES[module].name).__version__
