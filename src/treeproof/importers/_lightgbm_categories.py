@@ -37,12 +37,8 @@ class Found:
         return all(code < n_values for code in self.codes)
 
 
-def found_in(infos: Sequence[str]) -> list[Found]:
-    """The entries of `feature_infos`."""
-    return [_found(info) for info in infos]
-
-
-def _found(info: str) -> Found:
+def found_in(info: str) -> Found:
+    """What an entry of `feature_infos` says."""
     if info == "none":
         return Found()
     if _CODES.fullmatch(info):

@@ -120,7 +120,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     rule = _rule(header, n_scores, divisor=float(n_rounds) if file.average_output else 1.0)
     check_size(sum(2 * whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
     trees = [_read_tree(tree, f"tree {number}: ") for number, tree in enumerate(file.trees)]
-    found = found_in(header["feature_infos"].split(" "))
+    found = [found_in(info) for info in header["feature_infos"].split(" ")]
     categories = categories_of(found, _codes_in_sets(trees), file.category_lists, file.declared, names)
     builder = EnsembleBuilder(
         n_features=len(names),

@@ -42,7 +42,8 @@ _TOP = (
 )
 _OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames", "refused_types")
 _MEMBER = ("n_trees", "divisor", "weight")
-_RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
+_NUMBER = (float, number_of)
+_RULE = {"divisor": _NUMBER, "base_last": (bool, flag_of), "cut": _NUMBER, "steepness": _NUMBER}
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
 _DECIDED = ("class", "where")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
@@ -99,10 +100,7 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "rule": {
             "decision": rule.decision.name.lower(),
             "precision": rule.precision,
-            "divisor": float(rule.divisor),
-            "base_last": rule.base_last,
-            "cut": float(rule.cut),
-            "steepness": float(rule.steepness),
+            **{name: kind(getattr(rule, name)) for name, (kind, _) in _RULE.items()},
             **({"members": [member._asdict() for member in rule.members]} if rule.members else {}),
         },
         "base": ensemble.base.astype(np.float64).tolist(),
@@ -223,19 +221,17 @@ def _decided(content: dict[str, Any]) -> tuple[int, str] | None:
 
 
 def _rule(content: Any) -> ScoreRule:
-    fields_of(content, "the rule", _RULE, ("members",))
+    fields_of(content, "the rule", ("decision", "precision", *_RULE), ("members",))
     names = {decision.name.lower(): decision for decision in Decision}
     if content["decision"] not in names:
         raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
     if content["precision"] not in ("float64", "float32"):
         raise InvalidInput(f"precision must be float64 or float32, got {content['precision']!r}")
+    settings: dict[str, Any] = {name: check(content[name], name) for name, (_, check) in _RULE.items()}
     return ScoreRule(
         decision=names[content["decision"]],
         precision=content["precision"],
-        divisor=number_of(content["divisor"], "divisor"),
-        base_last=flag_of(content["base_last"], "base_last"),
-        cut=number_of(content["cut"], "cut"),
-        steepness=number_of(content["steepness"], "steepness"),
+        **settings,
         members=tuple(_member(member) for member in content.get("members", ())),
     )
 

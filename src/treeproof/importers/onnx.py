@@ -172,7 +172,7 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
         n_features=taken.n_features,
         classes=classes,
         rule=rule,
-        base=_base_of(base, columns, n_scores),
+        base=base[:n_scores] if len(base) else None,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32 if taken.narrowed else LARGEST,
         origin="ONNX TreeEnsembleClassifier",
@@ -299,12 +299,6 @@ def _rule(labels: npt.NDArray[Any], weights: _Weights, base: FloatArray, dtype: 
     # A forest's votes add up to a probability, a boosted margin does not; onnxruntime goes by the signs.
     cut = 0.0 if (weights.value < 0).any() else 0.5
     return ScoreRule(Decision.CUT, precision, base_last=True, cut=cut), column
-
-
-def _base_of(base: FloatArray, column: int | None, n_scores: int) -> FloatArray:
-    if not len(base):
-        return np.zeros(n_scores)
-    return base if column is None else base[:1]
 
 
 # --- trees ---
