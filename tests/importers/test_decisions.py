@@ -298,7 +298,7 @@ def test_a_saved_model_has_its_threshold_already(tmp_path: Path) -> None:
         tp.load_model(file, threshold=0.2)
     text = file.read_text().replace('"class": 1', '"class": 2')
     file.write_text(text)
-    with pytest.raises(InvalidInput, match="decided names class 2; the model has classes 0 to 1"):
+    with pytest.raises(InvalidInput, match="the class of decided must be a whole number from 0 to 1, got 2"):
         tp.load_model(file)
 
 

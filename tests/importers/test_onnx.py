@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import copy
 import pickle
 import random
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -299,15 +299,8 @@ def test_voting_is_refused(small: Any) -> None:
 
 
 def test_missing_onnx_says_what_to_install(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_onnx(name: str, *arguments: Any, **more: Any) -> Any:
-        if name == "onnx":
-            raise ImportError(name)
-        return real(name, *arguments, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without_onnx)
-    with pytest.raises(UnsupportedModel, match=r"pip install treeproof\[onnx\]"):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UnsupportedModel, match=r"pip install 'treeproof\[onnx\]"):
         importer.load_bytes(b"", voting=None)
 
 

@@ -117,3 +117,14 @@ def test_arrays_are_frozen_and_siblings_adjacent() -> None:
     for name in ("feature", "threshold", "left", "right", "leaf_scores", "classes"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(ensemble, name)[0] = 0
+
+
+def test_a_tree_may_add_to_one_score() -> None:
+    builder = EnsembleBuilder(n_features=1, classes=["a", "b", "c"])
+    shape = {"feature": [0, -1, -1], "threshold": [0.5, 0.0, 0.0], "left": [1, -1, -1], "right": [2, -1, -1]}
+    builder.add_tree(**shape, scores=[9.0, -2.0, 3.0], score=1)
+    assert builder.build().scores([[0.0], [1.0]]).tolist() == [[0.0, -2.0, 0.0], [0.0, 3.0, 0.0]]
+    with pytest.raises(tp.InvalidInput, match="tree 1: score 3 is none of 0 to 2"):
+        builder.add_tree(**shape, scores=[0.0, 1.0, 2.0], score=3)
+    with pytest.raises(tp.InvalidInput, match="scores must be"):
+        builder.add_tree(**shape, scores=[0.0, 1.0, 2.0])

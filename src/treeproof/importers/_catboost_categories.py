@@ -18,7 +18,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
 from treeproof.importers._catboost_hash import hash_of, key_of
-from treeproof.importers._json_fields import fields_of, number_of, numbers_of
+from treeproof.importers._json_fields import fields_of, number_of, numbers_of, whole_of
 from treeproof.importers._refusals import WrongCategories
 from treeproof.model.columns import Category, is_missing, text_of
 from treeproof.model.pieces import Pieces
@@ -239,7 +239,7 @@ def _ctr(entry: Mapping[str, Any], tables: Mapping[str, Any], info: Mapping[str,
         )
     table = fields_of(tables[entry["identifier"]], "a table of CTRs", _TABLE_FIELDS)
     counts, n_counts = _counts(table, kind)
-    target = _index(entry["target_border_idx"], "target_border_idx")
+    target = whole_of(entry["target_border_idx"], "target_border_idx")
     if target >= {"Borders": n_counts - 1, "Buckets": n_counts}.get(kind, 1):
         raise InvalidInput(f"target_border_idx is {target}, but a table of CTRs has {n_counts} counts per value")
     numerator, denominator, shift, scale = (
@@ -251,7 +251,7 @@ def _ctr(entry: Mapping[str, Any], tables: Mapping[str, Any], info: Mapping[str,
     narrow = np.array([_single(border, "a border of a CTR") for border in borders])
     if (narrow[1:] <= narrow[:-1]).any():
         raise InvalidInput("the borders of a CTR are not in rising order")
-    total = _index(table["counter_denominator"], "counter_denominator")
+    total = whole_of(table["counter_denominator"], "counter_denominator")
     return _Ctr(column, kind, borders, target, (numerator, denominator), shift, scale, total, counts)
 
 
@@ -268,7 +268,7 @@ def _one_column(elements: Any, info: Mapping[str, Any]) -> int:
                 "train it with max_ctr_complexity=1"
             )
     fields_of(elements[0], "an element of a CTR", ("cat_feature_index", "combination_element"))
-    column = _index(elements[0]["cat_feature_index"], "cat_feature_index")
+    column = whole_of(elements[0]["cat_feature_index"], "cat_feature_index")
     if column >= len(info["categorical_features"]):
         raise InvalidInput(f"a CTR is about category column {column}, which the model does not have")
     return column
@@ -283,7 +283,7 @@ def _named(element: Any, info: Mapping[str, Any]) -> str:
 
 def _counts(table: Mapping[str, Any], kind: str) -> tuple[dict[int, Sequence[float]], int]:
     """The counts for each key, and how many there are for one."""
-    stride = _index(table["hash_stride"], "hash_stride")
+    stride = whole_of(table["hash_stride"], "hash_stride")
     flat = table["hash_map"]
     least = 2 if kind == "Counter" else 3
     exact = kind in ("Counter", "BinarizedTargetMeanValue")
@@ -307,9 +307,3 @@ def _single(value: Any, what: str) -> np.float32:
     if not np.isfinite(narrow):
         raise InvalidInput(f"{what} must be a finite float32 number, got {value!r}")
     return narrow
-
-
-def _index(value: Any, what: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**31:
-        raise InvalidInput(f"{what} must be a whole number from 0, got {value!r}")
-    return value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.model.builder import check_text
 
 
 def fields_of(value: Any, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -31,6 +32,28 @@ def number_of(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(f"{where} must be a number, got {value!r}")
     return float(value)
+
+
+def whole_of(value: Any, where: str, least: int = 0, most: int = 2**31 - 1) -> int:
+    """A whole number within bounds; true and 1.0 are none."""
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidInput(f"{where} must be a whole number from {least} to {most}, got {value!r}")
+    return value
+
+
+def flag_of(value: Any, where: str) -> bool:
+    """True or false; 1 is neither."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where} must be true or false, got {value!r}")
+    return value
+
+
+def text_of(value: Any, where: str) -> str:
+    """Text that can be kept as it is."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{where} must be a string, got {value!r}")
+    check_text(value, where)
+    return value
 
 
 def numbers_of(values: Any, where: str, check: Callable[[Any, str], float] = number_of) -> list[Any]:

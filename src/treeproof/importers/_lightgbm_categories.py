@@ -15,7 +15,7 @@ from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._lightgbm_text import FLOAT
-from treeproof.model.columns import MOST_NAMED, Category
+from treeproof.model.columns import Category, some_of
 
 _CODES = re.compile("-?[0-9]{1,9}(?::-?[0-9]{1,9})*")
 _RANGE = re.compile(rf"\[({FLOAT}):({FLOAT})\]")
@@ -37,12 +37,8 @@ class Found:
         return all(code < n_values for code in self.codes)
 
 
-def found_in(infos: Sequence[str]) -> list[Found]:
-    """The entries of `feature_infos`."""
-    return [_found(info) for info in infos]
-
-
-def _found(info: str) -> Found:
+def found_in(info: str) -> Found:
+    """What an entry of `feature_infos` says."""
     if info == "none":
         return Found()
     if _CODES.fullmatch(info):
@@ -120,11 +116,10 @@ def _only_way(
                 break
             f += 1
         if len(possible) > 1:
-            shown = ", ".join(map(repr, values[:MOST_NAMED])) + (", …" if len(values) > MOST_NAMED else "")
             raise UnsupportedModel(
-                f"the model does not say which column has the categories {shown}: it may be {names[possible[0]]!r} or "
-                f"{names[possible[1]]!r}; train it on categories that are not ordered (cat.as_unordered()), or on "
-                "numbers in their place"
+                f"the model does not say which column has the categories {some_of(values)}: it may be "
+                f"{names[possible[0]]!r} or {names[possible[1]]!r}; train it on categories that are not ordered "
+                "(cat.as_unordered()), or on numbers in their place"
             )
         places += possible
     return places

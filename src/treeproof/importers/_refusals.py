@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
@@ -22,6 +23,21 @@ def refuse_voting(voting: object, library: str) -> None:
     """Refuses `voting`, which chooses how a forest votes: where scores are added up, there is nothing to choose."""
     if voting is not None:
         raise WrongVoting(f"voting={voting!r} is for forests that vote; {library} adds scores up, so leave voting out")
+
+
+def library(name: str) -> Any:
+    """The library that a model needs to be read, or a refusal that says how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        own = name.partition(".")[0]
+        raise UnsupportedModel(f"reading this model needs {own}: pip install 'treeproof[{own}]'") from None
+
+
+def feature_names_of(model: Any) -> tuple[str, ...] | None:
+    """The names of the columns that a scikit-learn model was trained on, if they had any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
 
 
 def check_size(n_nodes: int, n_scores: int) -> None:

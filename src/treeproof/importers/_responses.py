@@ -49,8 +49,9 @@ class Responses:
     def after_negation(self) -> Responses:
         """The same of scores with the other sign."""
         assert self.probabilities is not None
-        bends = tuple(Bends(partial(_negated_twice, bend.of), -bend.points) for bend in self.bends)
-        return Responses(partial(_after_negation, self.probabilities), name=self.name, bends=bends)
+        turned = partial(partial, _after_negation)
+        bends = tuple(Bends(partial(negative_of, turned(bend.of)), -bend.points) for bend in self.bends)
+        return Responses(turned(self.probabilities), name=self.name, bends=bends)
 
 
 ADDITIVE = Responses()
@@ -59,11 +60,6 @@ ADDITIVE = Responses()
 def same(scores: Scores) -> Scores:
     """The scores themselves."""
     return scores
-
-
-def negated(scores: Scores) -> Scores:
-    """The scores with the other sign, exactly."""
-    return -scores
 
 
 def share_of(votes: int, function: Function, scores: Scores) -> Scores:
@@ -76,12 +72,13 @@ def column_of(function: Function, column: int, scores: Scores) -> Scores:
     return function(scores)[:, column]
 
 
+def negative_of(function: Function, scores: Scores) -> Scores:
+    """What a function makes of scores, with the other sign."""
+    return -function(scores)
+
+
 def _after_negation(function: Function, scores: Scores) -> Scores:
     return function(-scores)
-
-
-def _negated_twice(function: Function, scores: Scores) -> Scores:
-    return -function(-scores)
 
 
 def logistic(steepness: float, decision: Function | None = None) -> Responses:
@@ -100,6 +97,27 @@ def _exp(x: float) -> float:
         return math.exp(x)
     except OverflowError:
         return math.inf
+
+
+class BoostedLabels:
+    """A Booster's predictions as labels: above 0.5 for two classes, the best class for more."""
+
+    def __init__(self, booster: Any) -> None:
+        self.booster = booster
+
+    def predicted(self, X: Any) -> npt.NDArray[Any]:
+        """What the Booster itself predicts."""
+        raise NotImplementedError
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The label of each row."""
+        p = self.predicted(X)
+        return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as the library's own classifier gives them."""
+        p = self.predicted(X)
+        return np.column_stack((1.0 - p, p))
 
 
 class ThresholdLabels:

@@ -8,7 +8,6 @@ error. Other models are given codes, and do not say how many there are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -33,39 +32,26 @@ _ASCII = 128
 _INDEX_TYPES = {9: "int8", 10: "uint8", 11: "int16", 13: "int32", 15: "int64"}
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The category columns of a model, and how its sets of codes are tests on them."""
+def category_columns(
+    model: dict[str, Any], types: Sequence[str], n_features: int, sets: Sequence[tuple[Any, CategorySets]]
+) -> dict[int, Category]:
+    """From the trees' part of a file, the types of the features, and each tree with its sets."""
+    categories = _stored(model, n_features)
+    for f, codes in _coded_by_user(types, sets).items():
+        if f not in categories and f < n_features:
+            categories[f] = Category(_with_another(codes), coded=False, unseen=True, dtype="float64")
+    return categories
 
-    categories: Mapping[int, Category]
 
-    @classmethod
-    def of(
-        cls, model: dict[str, Any], types: Sequence[str], n_features: int, sets: Sequence[tuple[Any, CategorySets]]
-    ) -> Columns:
-        """From the trees' part of a file, the types of the features, and each tree with its sets."""
-        categories = _stored(model, n_features)
-        for f, codes in _coded_by_user(types, sets).items():
-            if f not in categories and f < n_features:
-                categories[f] = Category(_with_another(codes), coded=False, unseen=True, dtype="float64")
-        return cls(categories)
-
-    @property
-    def takes_frames(self) -> bool:
-        """Whether some column holds other values than codes."""
-        return any(category.coded for category in self.categories.values())
-
-    def pieces(self, feature: int, codes: npt.NDArray[np.int64], where: str) -> Pieces:
-        """The test that sends these codes right."""
-        category = self.categories.get(feature)
-        if category is None or not category.coded:
-            return _on_number_line(codes)
-        n_codes = len(category.values)
-        if codes[-1] >= n_codes:
-            raise InvalidInput(f"{where}a node tests category {codes[-1]} of feature {feature}, which has {n_codes}")
-        lefts = np.ones(n_codes, dtype=bool)
-        lefts[codes] = False
-        return Pieces.of_codes(lefts)
+def set_pieces(columns: Mapping[int, Category], feature: int, codes: npt.NDArray[np.int64], where: str) -> Pieces:
+    """The test that sends these codes right."""
+    category = columns.get(feature)
+    if category is None or not category.coded:
+        return _on_number_line(codes)
+    n_codes = len(category.values)
+    if codes[-1] >= n_codes:
+        raise InvalidInput(f"{where}a node tests category {codes[-1]} of feature {feature}, which has {n_codes}")
+    return Pieces.of_codes(~np.isin(np.arange(n_codes), codes))
 
 
 def category_sets(tree: dict[str, Any], where: str) -> CategorySets:

@@ -29,8 +29,8 @@ from treeproof.files import parse_json
 from treeproof.importers._catboost_categories import Split, category_columns
 from treeproof.importers._child import run_child
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
-from treeproof.importers._json_fields import fields_of, number_of, numbers_of
-from treeproof.importers._refusals import refuse_voting
+from treeproof.importers._json_fields import fields_of, flag_of, number_of, numbers_of, whole_of
+from treeproof.importers._refusals import library, refuse_voting
 from treeproof.importers._responses import logistic
 from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
 from treeproof.model.columns import Category
@@ -70,11 +70,6 @@ _FIELDS = {
 }
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
-_KINDS_OF_FEATURES = {
-    "text_features": "text features",
-    "embedding_features": "embedding features",
-}
-
 EXACT = 2**53
 """Up to here, every whole number is a double."""
 
@@ -107,7 +102,7 @@ def import_model(model: Any, *, voting: object, categories: Any = None) -> Ensem
     `categories` has the values of category columns, by column.
     """
     refuse_voting(voting, "CatBoost")
-    catboost = _library()
+    catboost = library("catboost")
     if not isinstance(model, catboost.CatBoost):
         raise UnsupportedModel(
             f"a catboost {type(model).__qualname__} is not a model; pass a trained CatBoostClassifier"
@@ -134,17 +129,9 @@ def load_bytes(data: bytes, *, voting: object, categories: Any = None) -> Ensemb
     return _ensemble(content, categories, origin="CatBoost model file", source=None)
 
 
-def _library() -> Any:
-    try:
-        import catboost
-    except ImportError:
-        raise UnsupportedModel("reading this model needs catboost: pip install treeproof[catboost]") from None
-    return catboost
-
-
 def _json_of_cbm(data: bytes) -> bytes:
     """CatBoost's own JSON export of a `.cbm` file, made where a crash or a hang does no harm."""
-    _library()
+    library("catboost")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "model.cbm"), Path(folder, "model.json")
         source.write_bytes(data)
@@ -237,7 +224,7 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
     # A class that was declared but never seen in training has a name but no score.
     seen = [_label(label) for label in params["class_to_label"]]
     names = params.get("class_names") or []
-    count = _whole(params.get("classes_count", 0), "classes_count")
+    count = whole_of(params.get("classes_count", 0), "classes_count")
     known = len(names) or count
     if known:
         in_order = seen == sorted(set(seen)) and (not seen or 0 <= seen[0] <= seen[-1] < known)
@@ -267,7 +254,11 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
 
 def _label(value: Any) -> int:
     """A class number, which old versions write as 1.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() else _whole(value, "class_to_label")
+    return (
+        int(value)
+        if isinstance(value, float) and value.is_integer()
+        else whole_of(value, "class_to_label", -EXACT, EXACT)
+    )
 
 
 def _threshold(info: Mapping[str, Any]) -> float:
@@ -315,9 +306,9 @@ def _numbers(values: Any, what: str) -> FloatArray:
 
 def _features(info: Mapping[str, Any], tables: Mapping[str, Any], categories: Any) -> _Features:
     fields_of(info, "features_info", (), _FIELDS["features_info"])
-    for kind, name in _KINDS_OF_FEATURES.items():
-        if info.get(kind):
-            raise UnsupportedModel(f"the model has {name}; treeproof verifies numbers and categories only")
+    for kind in ("text", "embedding"):
+        if info.get(f"{kind}_features"):
+            raise UnsupportedModel(f"the model has {kind} features; treeproof verifies numbers and categories only")
     numbers, texts = (info.get(kind) or [] for kind in ("float_features", "categorical_features"))
     for feature in numbers:
         fields_of(feature, "a feature", (), _FIELDS["a feature"])
@@ -339,8 +330,8 @@ def _check_positions(numbers: Sequence[Mapping[str, Any]], texts: Sequence[Mappi
     """Refuses features that are not numbered in their order, and together from 0 on."""
     positions = []
     for features in (numbers, texts):
-        in_row = [_whole(feature["flat_feature_index"], "a feature index") for feature in features]
-        counted = [_whole(feature["feature_index"], "a feature index") for feature in features]
+        in_row = [whole_of(feature["flat_feature_index"], "a feature index", most=EXACT) for feature in features]
+        counted = [whole_of(feature["feature_index"], "a feature index", most=EXACT) for feature in features]
         if counted != list(range(len(features))) or in_row != sorted(in_row):
             raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
         positions += in_row
@@ -370,24 +361,14 @@ def _nan_right(feature: Mapping[str, Any]) -> bool:
     treatment = feature["nan_value_treatment"]
     if treatment not in ("AsIs", "AsFalse", "AsTrue"):
         raise UnsupportedModel(f"missing value treatment {treatment!r} is unknown; known: AsIs, AsFalse, AsTrue")
-    if not isinstance(feature["has_nans"], bool):
-        raise InvalidInput(f"has_nans must be true or false, got {feature['has_nans']!r}")
     # CatBoost replaces NaN only where training saw one; otherwise `NaN > border` is false.
-    return treatment == "AsTrue" and feature["has_nans"]
-
-
-def _whole(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{what} must be a whole number, got {value!r}")
-    return value
+    return flag_of(feature["has_nans"], "has_nans") and treatment == "AsTrue"
 
 
 def _split(split: Mapping[str, Any], features: _Features) -> Split:
     """One test of a tree; the file states it twice, and both must agree."""
     fields_of(split, "a split", (), _FIELDS["a split"])
-    index = _whole(split["split_index"], "split_index")
-    if not 0 <= index < len(features.splits):
-        raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} tests")
+    index = whole_of(split["split_index"], "split_index", most=len(features.splits) - 1)
     found = features.splits[index]
     stated = {"split_type": "FloatFeature"} | {name: split[name] for name in split if name != "split_index"}
     if stated != found.stated:

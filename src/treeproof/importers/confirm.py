@@ -21,7 +21,10 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel, counted
 from treeproof.importers._child import run_child
 from treeproof.importers._responses import ThresholdLabels
+from treeproof.importers.lightgbm import BoosterLabels
+from treeproof.importers.onnx import OnnxSource
 from treeproof.importers.registry import Voting, from_model, is_ubjson
+from treeproof.importers.skops import model_of
 from treeproof.model.agreement import PROBES, compare_labels, probe_rows
 from treeproof.model.ensemble import Ensemble
 
@@ -40,21 +43,59 @@ class Confirmation(NamedTuple):
         return f"labels of {self.n_rows} rows equal those of {self.library}"
 
 
+def _from_file(data: bytes, ending: str, load: Callable[[Path], Any]) -> Any:
+    """What a library makes of a file with these bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"model{ending}")
+        file.write_bytes(data)
+        return load(file)
+
+
+def _xgboost(data: bytes) -> Any:
+    import xgboost
+
+    model = xgboost.XGBClassifier(n_jobs=1, enable_categorical=True)
+    _from_file(data, ".ubj" if is_ubjson(data) else ".json", model.load_model)  # XGBoost goes by the ending
+    return model
+
+
+def _lightgbm(data: bytes) -> Any:
+    import lightgbm
+
+    return BoosterLabels(_from_file(data, ".txt", lambda file: lightgbm.Booster(model_file=file)))
+
+
+def _catboost(data: bytes) -> Any:
+    import catboost
+
+    model, form = catboost.CatBoostClassifier(thread_count=1), "cbm" if data[:4] == b"CBM1" else "json"
+    _from_file(data, "", lambda file: model.load_model(str(file), format=form))
+    return model
+
+
+def _unpickled(data: bytes) -> Any:
+    import joblib
+
+    return joblib.load(io.BytesIO(data))
+
+
 class _Library(NamedTuple):
     name: str
     """The module that predicts."""
     title: str
     install: str
+    load: Callable[[bytes], Any]
+    """Makes the library's own model of a file, or an object around it that predicts labels."""
 
 
 # By the importer that read the file; no library predicts with the other formats.
 _LIBRARIES = {
-    "xgboost": _Library("xgboost", "XGBoost", "treeproof[xgboost]"),
-    "lightgbm": _Library("lightgbm", "LightGBM", "treeproof[lightgbm]"),
-    "catboost": _Library("catboost", "CatBoost", "treeproof[catboost]"),
-    "onnx": _Library("onnxruntime", "onnxruntime", "onnxruntime"),
-    "skops": _Library("sklearn", "scikit-learn", "scikit-learn"),
-    "pickle": _Library("joblib", "the pickled model, read by joblib", "joblib"),
+    "xgboost": _Library("xgboost", "XGBoost", "treeproof[xgboost]", _xgboost),
+    "lightgbm": _Library("lightgbm", "LightGBM", "treeproof[lightgbm]", _lightgbm),
+    "catboost": _Library("catboost", "CatBoost", "treeproof[catboost]", _catboost),
+    "onnx": _Library("onnxruntime", "onnxruntime", "onnxruntime", OnnxSource),
+    "skops": _Library("sklearn", "scikit-learn", "scikit-learn", model_of),
+    "pickle": _Library("joblib", "the pickled model, read by joblib", "joblib", _unpickled),
 }
 
 _ANSWER = "from treeproof.importers.confirm import answer\nanswer(*sys.argv[1:])\n"
@@ -100,18 +141,17 @@ def _ask(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("model").write_bytes(data)
-        folder.joinpath("rows").write_bytes(pickle.dumps(rows))
-        words = [module, voting or "", "" if threshold is None else repr(float(threshold)), name]
-        run_child(_ANSWER, words, folder=folder, library=title, size=len(data))
+        folder.joinpath("asked").write_bytes(pickle.dumps((module, rows, voting, threshold)))
+        run_child(_ANSWER, [name], folder=folder, library=title, size=len(data))
         labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
         return labels, folder.joinpath("version").read_text(encoding="utf-8")
 
 
-def answer(module: str, voting: str, threshold: str, name: str) -> None:
+def answer(name: str) -> None:
     """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
     folder = Path(name)
-    data, rows = folder.joinpath("model").read_bytes(), pickle.loads(folder.joinpath("rows").read_bytes())
-    labels = library_labels(module, data, rows, voting or None, float(threshold) if threshold else None)
+    module, *asked = pickle.loads(folder.joinpath("asked").read_bytes())
+    labels = library_labels(module, folder.joinpath("model").read_bytes(), *asked)
     # Words are kept as objects by some libraries, and as such would need pickle.
     np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
     version = importlib.import_module(_LIBRARIES[module].name).__version__
@@ -131,81 +171,7 @@ def library_labels(
 
 def library_model(module: str, data: bytes) -> Any:
     """The library's own model of a file, or an object around it that predicts labels."""
-    load: Callable[[bytes], Any] = {
-        "xgboost": _xgboost,
-        "lightgbm": _lightgbm,
-        "catboost": _catboost,
-        "onnx": _onnx,
-        "skops": _skops,
-        "pickle": _unpickled,
-    }[module]
-    return load(data)
-
-
-class _XGBoostLabels:
-    """An XGBClassifier's labels; with multi:softprob and 2 classes, where `predict` gives none, the best class."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        labels = np.asarray(self.model.predict(X))
-        return labels if labels.ndim == 1 else np.argmax(self.model.predict_proba(X), axis=1)
-
-    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
-        return np.asarray(self.model.predict_proba(X))
-
-
-def _xgboost(data: bytes) -> Any:
-    import xgboost
-
-    model = xgboost.XGBClassifier(n_jobs=1, enable_categorical=True)
-    with tempfile.TemporaryDirectory() as folder:
-        # XGBoost goes by the ending.
-        file = Path(folder, "model.ubj" if is_ubjson(data) else "model.json")
-        file.write_bytes(data)
-        model.load_model(file)
-    return _XGBoostLabels(model)
-
-
-def _lightgbm(data: bytes) -> Any:
-    import lightgbm
-
-    from treeproof.importers.lightgbm import BoosterLabels
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "model.txt")
-        file.write_bytes(data)
-        return BoosterLabels(lightgbm.Booster(model_file=file))
-
-
-def _catboost(data: bytes) -> Any:
-    import catboost
-
-    model = catboost.CatBoostClassifier(thread_count=1)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "model")
-        file.write_bytes(data)
-        model.load_model(str(file), format="cbm" if data[:4] == b"CBM1" else "json")
-    return model
-
-
-def _onnx(data: bytes) -> Any:
-    from treeproof.importers.onnx import OnnxSource
-
-    return OnnxSource(data)
-
-
-def _skops(data: bytes) -> Any:
-    from treeproof.importers.skops import _load
-
-    return _load(data)
-
-
-def _unpickled(data: bytes) -> Any:
-    import joblib
-
-    return joblib.load(io.BytesIO(data))
+    return _LIBRARIES[module].load(data)
 
 
 def _source_of(model: Any, voting: Voting | None) -> Any:

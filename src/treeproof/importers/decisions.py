@@ -26,7 +26,7 @@ from treeproof.importers._responses import (
     Scores,
     ThresholdLabels,
     column_of,
-    negated,
+    negative_of,
     same,
     share_of,
 )
@@ -91,18 +91,14 @@ def response(ensemble: Ensemble, method: str, column: int) -> tuple[Ensemble, Fu
     if method == "decision_function":
         if responses.decision is None:
             raise UnsupportedModel(f"{ensemble.origin} has no decision_function; use response_method='predict_proba'")
-        return ensemble, responses.decision if column else partial(_negative_of, responses.decision)
+        return ensemble, responses.decision if column else partial(negative_of, responses.decision)
     if responses.probabilities is not None:
         return ensemble, partial(column_of, responses.probabilities, column)
     # One of the two sums decides. Of the first class's, the one with the other sign: it rises with the second class.
     leaf_scores, base = ensemble.leaf_scores[:, [column]], ensemble.base[[column]]
     one = _with_scores(ensemble, leaf_scores if column else -leaf_scores, base if column else -base)
-    own = same if column else negated
+    own = same if column else partial(negative_of, same)
     return one, partial(share_of, responses.votes, own) if responses.votes else own
-
-
-def _negative_of(function: Function, scores: Scores) -> Scores:
-    return -1 * function(scores)
 
 
 def cut_by(ensemble: Ensemble, is_second: Callable[[Scores], npt.NDArray[np.bool_]], what: str) -> Ensemble:
@@ -119,10 +115,7 @@ def cut_by(ensemble: Ensemble, is_second: Callable[[Scores], npt.NDArray[np.bool
 def _with_scores(ensemble: Ensemble, leaf_scores: Scores, base: Scores) -> Ensemble:
     """The same trees with one score, which is compared with a cut."""
     rule = dataclasses.replace(ensemble.rule, decision=Decision.CUT)
-    arrays = [np.ascontiguousarray(array) for array in (leaf_scores, base)]
-    for array in arrays:
-        array.flags.writeable = False
-    return dataclasses.replace(ensemble, leaf_scores=arrays[0], base=arrays[1], rule=rule)
+    return dataclasses.replace(ensemble, leaf_scores=leaf_scores, base=base, rule=rule)
 
 
 # --- scikit-learn's wrappers ---

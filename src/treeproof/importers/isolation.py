@@ -44,7 +44,7 @@ def import_isolation_forest(model: Any, *, voting: Voting | None) -> Ensemble:
         for lengths in (depths, rest):
             if type(lengths) is not np.ndarray or lengths.shape != (tree.node_count,) or lengths.dtype.kind not in "if":
                 raise InvalidInput("the path lengths of an isolation tree are not one number per node")
-        add_tree(builder, tree, (depths + rest - 1.0).reshape(-1, 1), features if some else None)
+        add_tree(builder, tree, depths + rest - 1.0, features if some else None)
     ensemble = cut_by(builder.build(), _is_inlier(model), "IsolationForest")
     return dataclasses.replace(
         ensemble, decided=(0, f"where its anomaly score is above {-float(model.offset_)!r}"), source=model

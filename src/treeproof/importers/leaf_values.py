@@ -41,40 +41,23 @@ class _Table(Protocol):
 
 
 class _TreeTable:
-    """Trees of scikit-learn, whose `tree_.value` is memory of the tree itself."""
+    """Trees of scikit-learn: their values, (n_nodes, n_values), are memory of the trees themselves."""
 
-    def __init__(self, trees: list[Any], are_shares: bool) -> None:
+    def __init__(self, trees: list[tuple[FloatArray, npt.NDArray[np.bool_]]], are_shares: bool = False) -> None:
         self.are_shares = are_shares
         self._trees = trees
-        self._leaves = [np.flatnonzero(tree.children_left == -1) for tree in trees]
 
     def read(self) -> FloatArray:
-        both = zip(self._trees, self._leaves, strict=True)
-        return np.concatenate([tree.value[leaves, 0, :] for tree, leaves in both])
+        return np.concatenate([values[is_leaf] for values, is_leaf in self._trees])
 
     def write(self, values: FloatArray) -> None:
-        ends = np.cumsum([len(leaves) for leaves in self._leaves])[:-1]
-        for tree, leaves, own in zip(self._trees, self._leaves, np.split(values, ends), strict=True):
-            tree.value[leaves, 0, :] = own
+        ends = np.cumsum([is_leaf.sum() for _, is_leaf in self._trees])[:-1]
+        for (of_nodes, is_leaf), own in zip(self._trees, np.split(values, ends), strict=True):
+            of_nodes[is_leaf] = own
 
 
-class _HistogramTable:
-    """Trees of histogram gradient boosting."""
-
-    are_shares = False
-
-    def __init__(self, model: Any) -> None:
-        self._nodes = [predictor.nodes for stage in model._predictors for predictor in stage]
-
-    def read(self) -> FloatArray:
-        return np.concatenate([nodes["value"][nodes["is_leaf"] != 0] for nodes in self._nodes])[:, None]
-
-    def write(self, values: FloatArray) -> None:
-        start = 0
-        for nodes in self._nodes:
-            leaves = np.flatnonzero(nodes["is_leaf"] != 0)
-            nodes["value"][leaves] = values[start : start + len(leaves), 0]
-            start += len(leaves)
+def _of_tree(tree: Any) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    return tree.value[:, 0, :], tree.children_left == -1
 
 
 class _XGBoostTable:
@@ -161,11 +144,12 @@ def _tables(model: Any) -> Iterator[_Table]:
 def _sklearn_tables(model: Any) -> Iterator[_Table]:
     name = type(model).__name__
     if name == "HistGradientBoostingClassifier":
-        yield _HistogramTable(model)
+        every = [predictor.nodes for stage in model._predictors for predictor in stage]
+        yield _TreeTable([(nodes["value"][:, None], nodes["is_leaf"] != 0) for nodes in every])
     elif name == "GradientBoostingClassifier":
-        yield _TreeTable([tree.tree_ for tree in model.estimators_.ravel()], are_shares=False)
+        yield _TreeTable([_of_tree(tree.tree_) for tree in model.estimators_.ravel()])
     elif name in ("DecisionTreeClassifier", "ExtraTreeClassifier"):
-        yield _TreeTable([model.tree_], are_shares=True)
+        yield _TreeTable([_of_tree(model.tree_)], are_shares=True)
     elif name in ("RandomForestClassifier", "ExtraTreesClassifier", "BaggingClassifier", "VotingClassifier"):
         for member in model.estimators_:
             yield from _tables(member)

@@ -24,7 +24,7 @@ from treeproof.importers._cuts import checked_cut
 from treeproof.importers._lightgbm_categories import categories_of, found_in
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.importers._responses import logistic, same
+from treeproof.importers._responses import BoostedLabels, logistic, same
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
@@ -90,23 +90,11 @@ def _text_of(booster: Any) -> str:
         ) from None
 
 
-class BoosterLabels:
-    """A Booster's probabilities as labels: above 0.5 for two classes, the best class for more."""
+class BoosterLabels(BoostedLabels):
+    """A Booster of LightGBM."""
 
-    def __init__(self, booster: Any) -> None:
-        self.booster = booster
-
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label of each row."""
-        p = self._predicted(X)
-        return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
-
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The probabilities of both classes, as LGBMClassifier gives them."""
-        p = self._predicted(X)
-        return np.column_stack((1.0 - p, p))
-
-    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+    def predicted(self, X: Any) -> npt.NDArray[Any]:
+        """Its probabilities."""
         # LightGBM would narrow an array of whole numbers to float32; of a data frame it codes the categories.
         return np.asarray(self.booster.predict(X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)))
 
@@ -132,7 +120,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     rule = _rule(header, n_scores, divisor=float(n_rounds) if file.average_output else 1.0)
     check_size(sum(2 * whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
     trees = [_read_tree(tree, f"tree {number}: ") for number, tree in enumerate(file.trees)]
-    found = found_in(header["feature_infos"].split(" "))
+    found = [found_in(info) for info in header["feature_infos"].split(" ")]
     categories = categories_of(found, _codes_in_sets(trees), file.category_lists, file.declared, names)
     builder = EnsembleBuilder(
         n_features=len(names),
@@ -148,7 +136,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     )
     n_values = {f: len(category.values) for f, category in categories.items() if category.coded}
     for number, tree in enumerate(trees):
-        _add_tree(builder, tree, n_values, number % n_scores, n_scores)
+        _add_tree(builder, tree, n_values, number % n_scores)
     responses = logistic(rule.steepness, same) if rule.decision == Decision.CUT else None
     return replace(builder.build(), blanks_underscored=True, responses=responses)
 
@@ -253,11 +241,9 @@ def _codes_in_sets(trees: Sequence[_Tree]) -> dict[int, list[int]]:
     return {f: sorted(codes) for f, codes in named.items()}
 
 
-def _add_tree(builder: EnsembleBuilder, tree: _Tree, n_values: Mapping[int, int], group: int, n_scores: int) -> None:
+def _add_tree(builder: EnsembleBuilder, tree: _Tree, n_values: Mapping[int, int], group: int) -> None:
     threshold, nan_left, special = _splits(tree, n_values)
     n_inner, n_leaves = len(tree.split), len(tree.leaves)
-    scores = np.zeros((n_inner + n_leaves, n_scores))
-    scores[n_inner:, group] = tree.leaves
     none = np.full(n_leaves, LEAF)
     builder.add_tree(
         feature=np.concatenate((tree.split, none)),
@@ -266,8 +252,9 @@ def _add_tree(builder: EnsembleBuilder, tree: _Tree, n_values: Mapping[int, int]
         left=np.concatenate((np.where(tree.left < 0, n_inner - 1 - tree.left, tree.left), none)),
         right=np.concatenate((np.where(tree.right < 0, n_inner - 1 - tree.right, tree.right), none)),
         nan_left=np.concatenate((nan_left, np.zeros(n_leaves, dtype=bool))),
-        scores=scores,
+        scores=np.concatenate((np.zeros(n_inner), tree.leaves)),
         pieces=special,
+        score=group,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
-from treeproof.importers._json_fields import fields_of, number_of, numbers_of
+from treeproof.importers._json_fields import fields_of, flag_of, number_of, numbers_of, text_of, whole_of
 from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
 from treeproof.model.columns import categories_from_json, categories_to_json, plain_category
@@ -42,7 +42,8 @@ _TOP = (
 )
 _OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames", "refused_types")
 _MEMBER = ("n_trees", "divisor", "weight")
-_RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
+_NUMBER = (float, number_of)
+_RULE = {"divisor": _NUMBER, "base_last": (bool, flag_of), "cut": _NUMBER, "steepness": _NUMBER}
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
 _DECIDED = ("class", "where")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
@@ -79,17 +80,18 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
     """What such a file holds, also for labels that JSON lacks; `plain` is what JSON has for a category."""
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
-    optional: dict[str, Any] = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
-    if ensemble.decided is not None:
-        optional["decided"] = dict(zip(_DECIDED, ensemble.decided, strict=True))
-    return {
+    content = {
         "format": FORMAT,
         "version": VERSION,
         "origin": ensemble.origin,
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
-        **optional,
-        **_columns_content(ensemble, plain),
+        "blanks_underscored": ensemble.blanks_underscored,
+        "decided": dict(zip(_DECIDED, ensemble.decided or (), strict=False)),
+        "no_missing": list(ensemble.no_missing),
+        "categories": categories_to_json(ensemble.categories, plain),
+        "takes_frames": ensemble.takes_frames,
+        "refused_types": [list(own) for own in ensemble.refused_types],
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES.get(ensemble.classes.dtype.kind),
         "handles_missing": ensemble.handles_missing,
@@ -98,33 +100,13 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "rule": {
             "decision": rule.decision.name.lower(),
             "precision": rule.precision,
-            "divisor": float(rule.divisor),
-            "base_last": rule.base_last,
-            "cut": float(rule.cut),
-            "steepness": float(rule.steepness),
-            **({"members": [_member_content(member) for member in rule.members]} if rule.members else {}),
+            **{name: kind(getattr(rule, name)) for name, (kind, _) in _RULE.items()},
+            **({"members": [member._asdict() for member in rule.members]} if rule.members else {}),
         },
         "base": ensemble.base.astype(np.float64).tolist(),
         "trees": [_tree_content(ensemble, start, stop) for start, stop in pairwise(bounds)],
     }
-
-
-def _columns_content(ensemble: Ensemble, plain: Callable[[Any, int], Any]) -> dict[str, Any]:
-    """What is said of columns that are not plain numbers."""
-    content: dict[str, Any] = {}
-    if ensemble.no_missing:
-        content["no_missing"] = list(ensemble.no_missing)
-    if ensemble.categories:
-        content["categories"] = categories_to_json(ensemble.categories, plain)
-    if ensemble.takes_frames:
-        content["takes_frames"] = True
-    if ensemble.refused_types:
-        content["refused_types"] = [list(own) for own in ensemble.refused_types]
-    return content
-
-
-def _member_content(member: Member) -> dict[str, Any]:
-    return {"n_trees": member.n_trees, "divisor": float(member.divisor), "weight": float(member.weight)}
+    return {name: value for name, value in content.items() if value or name not in _OPTIONAL}
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -165,12 +147,12 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         rule=_rule(content["rule"]),
         base=numbers_of(content["base"], "base"),
         feature_names=_names(content["feature_names"]),
-        handles_missing=_flag(content["handles_missing"], "handles_missing"),
+        handles_missing=flag_of(content["handles_missing"], "handles_missing"),
         value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
         no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
         categories=dict(categories_from_json(content.get("categories", []), MAX_FEATURES)),
-        takes_frames=_flag(content.get("takes_frames", False), "takes_frames"),
-        origin=_text(content["origin"], "origin"),
+        takes_frames=flag_of(content.get("takes_frames", False), "takes_frames"),
+        origin=text_of(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
         fields_of(tree, f"tree {number}", _TREE, ("more",))
@@ -181,11 +163,11 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             threshold=tree["threshold"],
             left=tree["left"],
             right=tree["right"],
-            nan_left=[_flag(value, f"tree {number}: nan_left") for value in tree["nan_left"]],
+            nan_left=[flag_of(value, f"tree {number}: nan_left") for value in tree["nan_left"]],
             scores=_scores_per_node(tree, builder.n_scores, number),
             pieces=_pieces(tree, number),
         )
-    spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
+    spelling = flag_of(content.get("blanks_underscored", False), "blanks_underscored")
     refused = _refused_types(content)
     return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content), refused_types=refused)
 
@@ -210,25 +192,12 @@ def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
     return pieces
 
 
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{where} must be a string, got {value!r}")
-    check_text(value, where)
-    return value
-
-
 def _names(value: Any) -> list[str] | None:
     if value is None:
         return None
     if not isinstance(value, list):
         raise InvalidInput(f"feature_names must be a list or null, got {value!r}")
-    return [_text(name, "a feature name") for name in value]
-
-
-def _flag(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{where} must be true or false, got {value!r}")
-    return value
+    return [text_of(name, "a feature name") for name in value]
 
 
 def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -248,34 +217,30 @@ def _decided(content: dict[str, Any]) -> tuple[int, str] | None:
         return None
     fields_of(content["decided"], "decided", _DECIDED)
     index, where = (content["decided"][name] for name in _DECIDED)
-    if type(index) is not int or not 0 <= index < len(content["classes"]):
-        raise InvalidInput(f"decided names class {index!r}; the model has classes 0 to {len(content['classes']) - 1}")
-    return index, _text(where, "decided")
+    return whole_of(index, "the class of decided", most=len(content["classes"]) - 1), text_of(where, "decided")
 
 
 def _rule(content: Any) -> ScoreRule:
-    fields_of(content, "the rule", _RULE, ("members",))
+    fields_of(content, "the rule", ("decision", "precision", *_RULE), ("members",))
     names = {decision.name.lower(): decision for decision in Decision}
     if content["decision"] not in names:
         raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
     if content["precision"] not in ("float64", "float32"):
         raise InvalidInput(f"precision must be float64 or float32, got {content['precision']!r}")
+    settings: dict[str, Any] = {name: check(content[name], name) for name, (_, check) in _RULE.items()}
     return ScoreRule(
         decision=names[content["decision"]],
         precision=content["precision"],
-        divisor=number_of(content["divisor"], "divisor"),
-        base_last=_flag(content["base_last"], "base_last"),
-        cut=number_of(content["cut"], "cut"),
-        steepness=number_of(content["steepness"], "steepness"),
+        **settings,
         members=tuple(_member(member) for member in content.get("members", ())),
     )
 
 
 def _member(content: Any) -> Member:
     fields_of(content, "a member", _MEMBER)
-    if type(content["n_trees"]) is not int:
-        raise InvalidInput(f"n_trees of a member must be a whole number, got {content['n_trees']!r}")
-    return Member(content["n_trees"], *(number_of(content[name], name) for name in _MEMBER[1:]))
+    return Member(
+        whole_of(content["n_trees"], "n_trees of a member"), *(number_of(content[name], name) for name in _MEMBER[1:])
+    )
 
 
 def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:

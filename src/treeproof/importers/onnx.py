@@ -36,7 +36,7 @@ from treeproof.importers._onnx_graph import (
     input_of,
     label_output,
 )
-from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._refusals import check_size, library, refuse_voting
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -51,28 +51,17 @@ _MODES = {
 }
 
 
-# The attributes of a TreeEnsembleClassifier, with their types.
+# The attributes of a TreeEnsembleClassifier, with their types; numbers can also be kept as a tensor.
+_NUMBERS = ("base_values", "class_weights", "nodes_hitrates", "nodes_values")
+_OF_NODES = ("falsenodeids", "featureids", "missing_value_tracks_true", "nodeids", "treeids", "truenodeids")
 _ATTRIBUTES = {
-    "base_values": FLOATS,
-    "base_values_as_tensor": TENSOR,
-    "class_ids": INTS,
-    "class_nodeids": INTS,
-    "class_treeids": INTS,
-    "class_weights": FLOATS,
-    "class_weights_as_tensor": TENSOR,
+    **dict.fromkeys(_NUMBERS, FLOATS),
+    **{f"{name}_as_tensor": TENSOR for name in _NUMBERS},
+    **{f"class_{name}": INTS for name in ("ids", "nodeids", "treeids")},
+    **{f"nodes_{name}": INTS for name in _OF_NODES},
     "classlabels_int64s": INTS,
     "classlabels_strings": STRINGS,
-    "nodes_falsenodeids": INTS,
-    "nodes_featureids": INTS,
-    "nodes_hitrates": FLOATS,
-    "nodes_hitrates_as_tensor": TENSOR,
-    "nodes_missing_value_tracks_true": INTS,
     "nodes_modes": STRINGS,
-    "nodes_nodeids": INTS,
-    "nodes_treeids": INTS,
-    "nodes_truenodeids": INTS,
-    "nodes_values": FLOATS,
-    "nodes_values_as_tensor": TENSOR,
     "post_transform": STRING,
 }
 _TRANSFORMS = (b"NONE", b"SOFTMAX", b"LOGISTIC", b"SOFTMAX_ZERO", b"PROBIT")
@@ -103,7 +92,7 @@ class _Weights(NamedTuple):
 def import_model(model: Any, *, voting: object) -> Ensemble:
     """The exact ensemble of an onnx ModelProto."""
     refuse_voting(voting, "an ONNX graph")
-    onnx = _library()
+    onnx = library("onnx")
     if not isinstance(model, onnx.ModelProto):
         raise UnsupportedModel(f"an onnx {type(model).__qualname__} is not a whole model; pass the ModelProto")
     return _ensemble(model, OnnxSource.of(model))
@@ -112,7 +101,7 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
 def load_bytes(data: bytes, *, voting: object) -> Ensemble:
     """The exact ensemble of an `.onnx` file."""
     refuse_voting(voting, "an ONNX graph")
-    onnx = _library()
+    onnx = library("onnx")
     from google.protobuf.message import DecodeError
 
     try:
@@ -163,14 +152,6 @@ class OnnxSource:
         return {"_data": self._data, "_session": None}
 
 
-def _library() -> Any:
-    try:
-        import onnx
-    except ImportError:
-        raise UnsupportedModel("reading this model needs onnx: pip install treeproof[onnx]") from None
-    return onnx
-
-
 def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
     check_model(model)
     graph = model.graph
@@ -191,7 +172,7 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
         n_features=taken.n_features,
         classes=classes,
         rule=rule,
-        base=_base_of(base, columns, n_scores),
+        base=base[:n_scores] if len(base) else None,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32 if taken.narrowed else LARGEST,
         origin="ONNX TreeEnsembleClassifier",
@@ -320,12 +301,6 @@ def _rule(labels: npt.NDArray[Any], weights: _Weights, base: FloatArray, dtype: 
     return ScoreRule(Decision.CUT, precision, base_last=True, cut=cut), column
 
 
-def _base_of(base: FloatArray, column: int | None, n_scores: int) -> FloatArray:
-    if not len(base):
-        return np.zeros(n_scores)
-    return base if column is None else base[:1]
-
-
 # --- trees ---
 
 
@@ -371,8 +346,7 @@ def _tree(nodes: _Nodes, run: slice, taken: Input) -> dict[str, Any]:
     """One tree in the builder's terms: left iff `x <= e`, whichever of the four comparisons the node makes."""
     modes = nodes.mode[run]
     inner = np.array([mode != b"LEAF" for mode in modes])
-    below_is_true = np.array([_MODES.get(mode, (True, True))[0] for mode in modes])
-    value_is_below = np.array([_MODES.get(mode, (True, True))[1] for mode in modes])
+    below_is_true, value_is_below = np.array([_MODES.get(mode, (True, True)) for mode in modes]).T
     feature = nodes.feature[run]
     if (feature[inner] < 0).any():
         raise InvalidInput(f"a node tests feature {feature[inner].min()}")

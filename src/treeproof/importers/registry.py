@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,7 +136,7 @@ def load_model(
     categories: Any = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
-    confirm: bool = False,
+    confirm: bool | Callable[[Confirmation], Any] = False,
     max_bytes: int = MAX_BYTES,
 ) -> Ensemble:
     """The exact ensemble of a model file; its content tells what kind of file it is.
@@ -146,32 +146,8 @@ def load_model(
     `allow_pickle=True`. `voting`, `threshold` and `categories` are as in `from_model`. `classes` names the model's
     classes, in its order: XGBoost and LightGBM files only number them. `confirm=True` also loads the file with the
     library that it is for, in another process, and compares labels at thresholds and on random rows; a difference is a
-    SoundnessError. A file of more than `max_bytes` is refused.
+    SoundnessError. A function in its place is told what was confirmed. A file of more than `max_bytes` is refused.
     """
-    return load_and_confirm(
-        path,
-        voting=voting,
-        threshold=threshold,
-        categories=categories,
-        classes=classes,
-        allow_pickle=allow_pickle,
-        confirm=confirm,
-        max_bytes=max_bytes,
-    )[0]
-
-
-def load_and_confirm(
-    path: str | os.PathLike[str],
-    *,
-    voting: Voting | None = None,
-    threshold: float | None = None,
-    categories: Any = None,
-    classes: Sequence[Any] | None = None,
-    allow_pickle: bool = False,
-    confirm: bool = True,
-    max_bytes: int = MAX_BYTES,
-) -> tuple[Ensemble, Confirmation | None]:
-    """The same as `load_model`, and what was confirmed."""
     from treeproof.importers.decisions import check_threshold, with_threshold
 
     check_voting(voting)
@@ -192,12 +168,20 @@ def load_and_confirm(
         if kind == "treeproof model":
             _refuse_late_threshold()
         ensemble = with_threshold(ensemble, threshold)
-    confirmation = None
     if confirm:
         from treeproof.importers.confirm import confirm_file
 
-        confirmation = confirm_file(file, data, module, ensemble, voting, threshold)
-    return ensemble if classes is None else ensemble.with_classes(classes), confirmation
+        confirmed = confirm_file(file, data, module, ensemble, voting, threshold)
+        if callable(confirm):
+            confirm(confirmed)
+    return ensemble if classes is None else ensemble.with_classes(classes)
+
+
+def load_and_confirm(path: Any, *, confirm: bool = True, **options: Any) -> tuple[Ensemble, Confirmation | None]:
+    """The same as `load_model`, and what was confirmed."""
+    said: list[Confirmation] = []
+    ensemble = load_model(path, confirm=said.append if confirm else False, **options)
+    return ensemble, said[0] if said else None
 
 
 def check_voting(voting: object) -> None:

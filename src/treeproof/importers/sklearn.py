@@ -18,7 +18,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._histogram_trees import encoding_of, histogram_tree
-from treeproof.importers._refusals import check_methods
+from treeproof.importers._refusals import check_methods, feature_names_of
 from treeproof.importers._responses import ADDITIVE, Responses, same
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
@@ -185,10 +185,10 @@ def _reader_of(model: Any) -> tuple[Callable[[Any, bool], Ensemble], bool]:
     from sklearn import ensemble, tree
 
     readers: list[tuple[type, Callable[[Any, bool], Ensemble], bool]] = [
-        (tree.DecisionTreeClassifier, _import_tree, True),
-        (ensemble.RandomForestClassifier, _import_forest, True),
-        (ensemble.ExtraTreesClassifier, _import_forest, True),
-        (ensemble.BaggingClassifier, _import_bagging, True),
+        (tree.DecisionTreeClassifier, _import_votes, True),
+        (ensemble.RandomForestClassifier, _import_votes, True),
+        (ensemble.ExtraTreesClassifier, _import_votes, True),
+        (ensemble.BaggingClassifier, _import_votes, True),
         (ensemble.AdaBoostClassifier, _import_adaboost, False),
         (ensemble.GradientBoostingClassifier, _import_gradient_boosting, False),
         (ensemble.HistGradientBoostingClassifier, _import_hist_gradient_boosting, False),
@@ -202,11 +202,10 @@ def _reader_of(model: Any) -> tuple[Callable[[Any, bool], Ensemble], bool]:
 
 def builder_of(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
     """A builder with what scikit-learn's models say about themselves."""
-    names = getattr(model, "feature_names_in_", None)
     settings: dict[str, Any] = {
         "n_features": int(model.n_features_in_),
         "classes": getattr(model, "classes_", None),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": feature_names_of(model),
         "value_limit": LARGEST_FLOAT32,
         "origin": f"scikit-learn {type(model).__name__}",
         "source": model,
@@ -215,7 +214,11 @@ def builder_of(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
 
 
 def add_tree(
-    builder: EnsembleBuilder, tree: Any, scores: Scores, features: npt.NDArray[np.integer] | None = None
+    builder: EnsembleBuilder,
+    tree: Any,
+    scores: Scores,
+    features: npt.NDArray[np.integer] | None = None,
+    score: int | None = None,
 ) -> None:
     """Adds scikit-learn's `tree_`; `features` maps its columns to the model's if it saw only some."""
     # scikit-learn goes on from every node whose left child is not -1, whatever its other fields say.
@@ -233,6 +236,7 @@ def add_tree(
         right=tree.children_right,
         scores=scores,
         nan_left=np.asarray(tree.missing_go_to_left, dtype=bool),
+        score=score,
     )
 
 
@@ -303,38 +307,28 @@ def _leaf_scores(tree: Any, n_classes: int, hard: bool, columns: npt.NDArray[np.
     return scores
 
 
-def _import_tree(model: Any, hard: bool) -> Ensemble:
-    builder = builder_of(model, ScoreRule(), handles_missing=allows_nan(model))
-    tree = tree_of(model, model.n_features_in_, len(model.classes_))
-    add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
-    return builder.build()
-
-
-def _import_forest(model: Any, hard: bool) -> Ensemble:
-    members, n_classes = _members(model), len(model.classes_)
-    rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = builder_of(model, rule, handles_missing=bool(members) and allows_nan(members[0]))
-    for member in members:
-        _check_numbered(member, n_classes)
-        tree = tree_of(member, model.n_features_in_, n_classes)
-        add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
-    return builder.build()
-
-
-def _import_bagging(model: Any, hard: bool) -> Ensemble:
-    members, n_classes = _members(model), len(model.classes_)
+def _import_votes(model: Any, hard: bool) -> Ensemble:
+    """A tree, or the members of a forest or of bagging, whose probabilities are averaged."""
+    is_tree, n_classes = not hasattr(model, "estimators_"), len(model.classes_)
+    members = [model] if is_tree else _members(model)
     # BaggingClassifier asks the first n_estimators members and divides by that number.
-    if not _is_whole(model.n_estimators) or model.n_estimators != len(members):
+    own_features = getattr(model, "estimators_features_", None)
+    if own_features is not None and (not _is_whole(model.n_estimators) or model.n_estimators != len(members)):
         raise InvalidInput(
             f"this BaggingClassifier has n_estimators={model.n_estimators} and {len(members)} trees; fit it again"
         )
-    rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = builder_of(model, rule, handles_missing=all(allows_nan(member) for member in members))
-    for member, features in zip(members, model.estimators_features_, strict=True):
-        _check_numbered(member, n_classes)
-        columns = None if len(member.classes_) == n_classes else np.asarray(member.classes_, dtype=np.int64)
-        check_columns(features, model.n_features_in_)
-        tree = tree_of(member, len(features), len(member.classes_))
+    rule = ScoreRule() if hard or is_tree else ScoreRule(divisor=float(len(members)))
+    asked = members[:1] if own_features is None else members  # those of a forest are all of one kind
+    builder = builder_of(model, rule, handles_missing=all(allows_nan(member) for member in asked))
+    for member, features in zip(members, own_features or [None] * len(members), strict=True):
+        if not is_tree:
+            _check_numbered(member, n_classes)
+        columns, n_values = None, n_classes
+        if features is not None:
+            check_columns(features, model.n_features_in_)
+            n_values = len(member.classes_)
+            columns = None if n_values == n_classes else np.asarray(member.classes_, dtype=np.int64)
+        tree = tree_of(member, model.n_features_in_ if features is None else len(features), n_values)
         add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
     return builder.build()
 
@@ -386,11 +380,8 @@ def _doubles(values: Any, shape: tuple[int, ...], name: str) -> Scores:
 
 def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     base = _first_scores(model)
-    if len(base) == 1:
-        # predict() chooses class 1 where `raw >= 0`, zero included.
-        rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0)))
-    else:
-        rule = ScoreRule()
+    # Of two classes, predict() chooses class 1 where `raw >= 0`, zero included.
+    rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0))) if len(base) == 1 else ScoreRule()
     rate = model.learning_rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
         raise InvalidInput(f"learning_rate must be a number, got {rate!r}")
@@ -398,9 +389,7 @@ def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     for stage in _stages(model, len(base)):
         for k, member in enumerate(stage):
             tree = tree_of(member, model.n_features_in_, 1)
-            scores = np.zeros((tree.node_count, len(base)))
-            scores[:, k] = float(rate) * tree.value[:, 0, 0]
-            add_tree(builder, tree, scores)
+            add_tree(builder, tree, float(rate) * tree.value[:, 0, 0], score=k)
     return builder.build()
 
 
@@ -469,8 +458,5 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
         if len(iteration) != n_scores:
             raise InvalidInput(f"an iteration has {len(iteration)} trees, expected {n_scores}")
         for k, predictor in enumerate(iteration):
-            tree = histogram_tree(predictor, encoding)
-            scores = np.zeros((len(predictor.nodes), n_scores))
-            scores[:, k] = predictor.nodes["value"]
-            builder.add_tree(**tree, scores=scores)
+            builder.add_tree(**histogram_tree(predictor, encoding), scores=predictor.nodes["value"], score=k)
     return builder.build()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._refusals import library
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
 
@@ -106,24 +107,22 @@ _DAMAGE = (
 def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     """The ensemble of a scikit-learn model or pipeline in a skops file; code in the file is never run."""
     try:
-        model = _load(data)
+        model = model_of(data)
     except _DAMAGE as error:
         raise InvalidInput(f"{type(error).__name__}: {error}") from None
     return from_model(model, voting=voting)
 
 
-def _load(data: bytes) -> Any:
-    try:
-        import skops.io
-    except ImportError:
-        raise UnsupportedModel("reading it needs skops; pip install 'treeproof[skops]'") from None
+def model_of(data: bytes) -> Any:
+    """The model in a skops file, once the file is known to be harmless."""
+    skops = library("skops.io")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _Audit(archive, max(_UNPACKED, _RATIO * len(data))).run()
-    unknown = skops.io.get_untrusted_types(data=data)
+    unknown = skops.get_untrusted_types(data=data)
     refused = [name for name in unknown if name not in _HARMLESS]
     if refused:
         raise UnsupportedModel(f"it contains objects of type {refused[0]}, which treeproof does not load")
-    return skops.io.loads(data, trusted=unknown)
+    return skops.loads(data, trusted=unknown)
 
 
 class _Audit:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._refusals import feature_names_of
 from treeproof.importers._responses import ADDITIVE, Responses, Scores, same
 from treeproof.importers.decisions import cut_by, response
 from treeproof.importers.registry import Voting, from_model
@@ -37,7 +37,7 @@ def import_voting(model: Any, *, voting: Voting | None) -> Ensemble:
     return dataclasses.replace(
         joined,
         classes=model.classes_,
-        feature_names=_names(model) or joined.feature_names,
+        feature_names=feature_names_of(model) or joined.feature_names,
         origin=f"scikit-learn VotingClassifier of {', '.join(_short(member) for _, member in members)}",
         source=model,
     )
@@ -60,11 +60,6 @@ def _weights(model: Any) -> list[float] | None:
     if len(weights) != len(model.estimators_) or not (np.isfinite(weights).all() and min(weights) >= 0 < sum(weights)):
         raise UnsupportedModel(f"VotingClassifier(weights={model.weights!r}): weights must be at least 0 and not all 0")
     return weights
-
-
-def _names(model: Any) -> tuple[str, ...] | None:
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
 
 
 def _soft(members: list[tuple[str, Ensemble]], weights: list[float] | None) -> Ensemble:
@@ -121,7 +116,7 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
     members = [_against_rest(estimator, voting) for estimator in model.estimators_]
     ensembles = [member for member, _ in members]
     origin = f"scikit-learn OneVsRestClassifier of {_short(ensembles[0])}"
-    names = {"feature_names": _names(model) or ensembles[0].feature_names, "origin": origin, "source": model}
+    names = {"feature_names": feature_names_of(model) or ensembles[0].feature_names, "origin": origin, "source": model}
     if kind == "binary":
         # scikit-learn compares a decision function with 0, and a probability with 0.5.
         cut = 0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5
@@ -143,8 +138,8 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
     order = slice(None, None, -1) if _last_wins() else slice(None)
     return dataclasses.replace(
         joined,
-        leaf_scores=_frozen(joined.leaf_scores[:, order]),
-        base=_frozen(base[order]),
+        leaf_scores=joined.leaf_scores[:, order],
+        base=base[order],
         classes=model.classes_[order],
         **names,
     )
@@ -185,28 +180,21 @@ def _joined(
             raise UnsupportedModel(
                 "the members know different values of category columns; encode these once, before the vote"
             )
-    nodes = np.cumsum([0, *(one.n_nodes for one in ensembles)])
-    leaves = np.cumsum([0, *(len(one.leaf_scores) for one in ensembles)])
-
-    def moved(name: str, by: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        parts = [getattr(one, name) for one in ensembles]
-        return np.concatenate([np.where(part < 0, part, part + step) for part, step in zip(parts, by, strict=False)])
-
-    plain = ("feature", "threshold", "nan_left")
-    arrays = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in plain}
-    arrays |= {name: moved(name, nodes).astype(np.int32) for name in ("left", "right", "roots")}
-    arrays["leaf"] = moved("leaf", leaves).astype(np.int32)
-    arrays["more"] = np.concatenate([one.more for one in ensembles])
+    starts = np.cumsum([0, *(one.n_nodes for one in ensembles)])[:-1]
+    moved = list(zip(starts, ensembles, strict=True))
+    plain = ("feature", "threshold", "nan_left", "more")
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in plain}
     n_more = np.concatenate([np.diff(one.more_start) for one in ensembles])
-    arrays["more_start"] = np.concatenate(([0], np.cumsum(n_more))).astype(np.int32)
-    arrays["leaf_scores"] = np.concatenate(list(scores))
-    arrays["base"] = np.zeros(arrays["leaf_scores"].shape[1], dtype=arrays["leaf_scores"].dtype)
-    arrays["value_low"] = np.max([one.value_low for one in ensembles], axis=0)
-    arrays["value_high"] = np.min([one.value_high for one in ensembles], axis=0)
-    frozen: dict[str, Any] = {name: _frozen(array) for name, array in arrays.items()}
     return dataclasses.replace(
         first,
-        **frozen,
+        **arrays,
+        left=np.concatenate([np.where(one.left < 0, -1, one.left + start) for start, one in moved]),
+        roots=np.concatenate([one.roots + start for start, one in moved]),
+        more_start=np.concatenate(([0], np.cumsum(n_more))),
+        leaf_scores=np.concatenate(list(scores)),
+        base=np.zeros(scores[0].shape[1]),
+        value_low=np.max([one.value_low for one in ensembles], axis=0),
+        value_high=np.min([one.value_high for one in ensembles], axis=0),
         rule=rule,
         handles_missing=all(one.handles_missing for one in ensembles),
         no_missing=tuple(sorted({f for one in ensembles for f in one.no_missing})),
@@ -214,9 +202,3 @@ def _joined(
         responses=responses,
         decided=None,
     )
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    result = np.ascontiguousarray(array)
-    result.flags.writeable = False
-    return result

@@ -17,9 +17,9 @@ import ctypes
 import ctypes.util
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ from treeproof.importers._cuts import checked_cut
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.importers._responses import Responses
-from treeproof.importers._xgboost_categories import CategorySets, Columns, category_sets
+from treeproof.importers._responses import BoostedLabels, Responses
+from treeproof.importers._xgboost_categories import CategorySets, category_columns, category_sets, set_pieces
 from treeproof.importers._xgboost_fields import (
     Float32Array,
     base_scores,
@@ -46,10 +46,11 @@ from treeproof.importers._xgboost_fields import (
     wholes,
 )
 from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
+from treeproof.numbers.doubles import LARGEST_FLOAT32
 
 _DELETED = 2**31 - 1  # with default_left, the split index of a node that pruning took out but left in the arrays
 _NO_PARENT = 2**31 - 1
@@ -76,26 +77,16 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     return _ensemble(_saved(model.get_booster()), as_wrapper=True, origin=f"XGBoost {name}", source=model)
 
 
-class BoosterLabels:
-    """A Booster's predictions as labels: above 0.5 for two classes, the best class for more."""
-
-    def __init__(self, booster: Any) -> None:
-        self.booster = booster
+class BoosterLabels(BoostedLabels):
+    """A Booster of XGBoost, some of which predict labels."""
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
-        predicted = self._predicted(X)
-        if predicted.ndim == 2:
-            return np.asarray(np.argmax(predicted, axis=1))
         objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
-        return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
+        return self.predicted(X).astype(np.int64) if objective == "multi:softmax" else super().predict(X)
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The probabilities of both classes, as XGBClassifier gives them."""
-        p = self._predicted(X)
-        return np.column_stack((1.0 - p, p))
-
-    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+    def predicted(self, X: Any) -> npt.NDArray[Any]:
+        """Its probabilities, margins or labels."""
         import xgboost
 
         if hasattr(X, "columns"):
@@ -135,7 +126,7 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
     n_features = whole(params["num_feature"], "num_feature", 1, MAX_FEATURES)
     sets = [category_sets(tree, f"tree {number}: ") for number, tree in enumerate(forest.trees)]
     trees = list(zip(forest.trees, sets, strict=True))
-    columns = Columns.of(model, _feature_types(learner, n_features), n_features, trees)
+    columns = category_columns(model, _feature_types(learner, n_features), n_features, trees)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
@@ -144,15 +135,15 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
         feature_names=names(learner.get("feature_names", []), "feature_names") or None,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32,
-        categories=columns.categories,
-        takes_frames=columns.takes_frames,
+        categories=columns,
+        takes_frames=any(category.coded for category in columns.values()),
         origin=origin,
         source=source,
     )
     check_size(sum(len(tree.get("split_conditions", ())) for tree in forest.trees), len(base))
     for number, (tree, own_sets) in enumerate(trees):
         group = forest.groups[number]
-        scale = _identity if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
+        scale = None if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
         _add_tree(builder, tree, number, group, scale, own_sets, columns)
     return replace(builder.build(), responses=Responses(_probabilities) if objective == "binary:logistic" else None)
 
@@ -240,7 +231,9 @@ def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> F
     """The scores before the first tree, from a number or a "[…]" list of them."""
     values = base_scores(params["base_score"])
     if len(values) == 1:
-        values = np.repeat(values, _at_most(n_scores, 1_000_000, "num_class"))
+        if n_scores > 1_000_000:
+            raise InvalidInput(f"num_class is {n_scores}; at most 1000000 are supported")
+        values = np.repeat(values, n_scores)
     if len(values) != n_scores:
         raise InvalidInput(f"base_score has {len(values)} entries for {n_scores} scores")
     if objective != "binary:logistic":
@@ -324,10 +317,6 @@ def _round_ends(model: dict[str, Any], shape: dict[str, Any], n_groups: int, n_t
     return np.arange(0, n_trees + 1, parallel * n_groups)
 
 
-def _identity(leaves: Float32Array) -> Float32Array:
-    return leaves
-
-
 def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Callable[[Float32Array], Float32Array]:
     """What a weighted DART tree adds, from its leaves.
 
@@ -339,25 +328,14 @@ def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Call
     return lambda leaves: leaves * weight
 
 
-class TreeArrays(NamedTuple):
-    """One tree, one entry per node, as a builder takes it."""
-
-    feature: npt.NDArray[np.int64]
-    threshold: FloatArray
-    left: npt.NDArray[np.int64]
-    right: npt.NDArray[np.int64]
-    nan_left: npt.NDArray[np.bool_]
-    scores: npt.NDArray[Any]
-
-
 def _add_tree(
     builder: EnsembleBuilder,
     tree: dict[str, Any],
     number: int,
     group: int,
-    scale: Callable[[Float32Array], Float32Array],
+    scale: Callable[[Float32Array], Float32Array] | None,
     sets: CategorySets,
-    columns: Columns,
+    columns: Mapping[int, Category],
 ) -> None:
     where = f"tree {number}: "
     param = _tree_param(tree)
@@ -374,21 +352,20 @@ def _add_tree(
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
         raise InvalidInput(f"{where}a split index is negative")
-    special = {node: columns.pieces(int(split[node]), codes, where) for node, codes in sets.items()}
-    scores = np.zeros((len(values), builder.n_scores), dtype=np.float32)
+    special = {node: set_pieces(columns, int(split[node]), codes, where) for node, codes in sets.items()}
     with np.errstate(over="ignore"):
-        scores[:, group] = np.where(inner, np.float32(0), scale(values))
-    arrays = TreeArrays(
-        np.where(inner, split, LEAF),
-        np.where(inner, float32_below_threshold(values), 0.0),
-        left,
-        right,
-        nan_left,
-        scores,
-    )
+        scores = np.where(inner, np.float32(0), values if scale is None else scale(values))
+    arrays = {
+        "feature": np.where(inner, split, LEAF),
+        "threshold": np.where(inner, float32_below_threshold(values), 0.0),
+        "left": left,
+        "right": right,
+        "nan_left": nan_left,
+        "scores": scores,
+    }
     deleted = (split == _DELETED) & nan_left
     arrays, special = _without_deleted(arrays, deleted, special, param, where)
-    builder.add_tree(**arrays._asdict(), pieces=special)
+    builder.add_tree(**arrays, pieces=special, score=group)
     _check_parents(parents, left, right, inner & ~deleted, where)
 
 
@@ -413,8 +390,12 @@ def _check_parents(
 
 
 def _without_deleted(
-    arrays: TreeArrays, deleted: npt.NDArray[np.bool_], special: dict[int, Pieces], param: dict[str, Any], where: str
-) -> tuple[TreeArrays, dict[int, Pieces]]:
+    arrays: dict[str, Any],
+    deleted: npt.NDArray[np.bool_],
+    special: dict[int, Pieces],
+    param: dict[str, Any],
+    where: str,
+) -> tuple[dict[str, Any], dict[int, Pieces]]:
     """The tree, and its special nodes, without the nodes that pruning left behind."""
     count = whole(param.get("num_deleted", "0"), where + "num_deleted", 0, 2**31 - 1)
     if deleted[0]:
@@ -430,9 +411,9 @@ def _without_deleted(
         inside = (children >= 0) & (children < len(position))
         return np.where(inside, position[np.where(inside, children, 0)], np.where(children < 0, children, 2**40))
 
-    kept = TreeArrays._make(array[~deleted] for array in arrays)
+    kept = {name: array[~deleted] for name, array in arrays.items()}
     special = {int(position[node]): pieces for node, pieces in special.items()}
-    return kept._replace(left=moved(kept.left), right=moved(kept.right)), special
+    return kept | {side: moved(kept[side]) for side in ("left", "right")}, special
 
 
 @functools.cache
@@ -475,9 +456,3 @@ def _float32_function(name: str, fallback: Callable[[np.float64], Any]) -> Calla
         function.argtypes = [ctypes.c_float]
         return lambda x: float(function(x))
     return lambda x: float(np.float32(fallback(np.float64(x))))
-
-
-def _at_most(value: int, most: int, name: str) -> int:
-    if value > most:
-        raise InvalidInput(f"{name} is {value}; at most {most} are supported")
-    return value

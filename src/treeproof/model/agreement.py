@@ -117,8 +117,7 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
     if ensemble.handles_missing:
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False
-        blank[:, list(ensemble.no_missing)] = False
-        rows[blank] = np.nan
+        rows[blank & ensemble.may_be_missing] = np.nan
     return rows
 
 

@@ -51,10 +51,10 @@ class EnsembleBuilder:
     ) -> None:
         """One parameter per property of a model."""
         self._rule = rule or ScoreRule()
-        self._classes = as_classes(classes)
-        self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
-        if self._rule.decision == Decision.CUT and len(self._classes) != 2:
-            raise InvalidInput(f"one score decides between 2 classes, but the model names {len(self._classes)}")
+        labels = as_classes(classes)
+        self.n_scores = 1 if self._rule.decision == Decision.CUT else len(labels)
+        if self._rule.decision == Decision.CUT and len(labels) != 2:
+            raise InvalidInput(f"one score decides between 2 classes, but the model names {len(labels)}")
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
             raise InvalidInput(f"n_features must be a whole number of at least 1, got {n_features!r}")
         if n_features > MAX_FEATURES:
@@ -67,15 +67,23 @@ class EnsembleBuilder:
                 raise InvalidInput(f"the score rule's {name} is {number}; it must be finite{positive}")
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
-        self._names = _check_names(feature_names, self._n_features)
-        self._handles_missing = bool(handles_missing)
-        self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
-        self._no_missing = self._check_features(no_missing, "must not be missing")
-        self._categories = self._check_categories(categories or {})
-        self._check_room()
-        self._takes_frames = bool(takes_frames)
-        self._origin = origin
-        self._source = source
+        names = _check_names(feature_names, self._n_features)
+        low, high = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
+        self._about: dict[str, Any] = {
+            "rule": self._rule,
+            "classes": labels,
+            "base": self._base,
+            "n_features": self._n_features,
+            "feature_names": names,
+            "handles_missing": bool(handles_missing),
+            "no_missing": self._check_features(no_missing, "must not be missing"),
+            "categories": self._check_categories(categories or {}, low, high),
+            "value_low": low,
+            "value_high": high,
+            "takes_frames": bool(takes_frames),
+            "origin": origin,
+            "source": source,
+        }
         self._trees: list[dict[str, npt.NDArray[Any]]] = []
         self._more: list[dict[int, tuple[float, ...]]] = []
 
@@ -89,11 +97,12 @@ class EnsembleBuilder:
         scores: npt.ArrayLike,
         nan_left: npt.ArrayLike | None = None,
         pieces: Mapping[int, Pieces] | None = None,
+        score: int | None = None,
     ) -> None:
         """Adds the tree whose root is node 0; a node with a negative feature is a leaf.
 
         `threshold` holds effective thresholds (left iff `x <= threshold`). `scores` has one row per node,
-        (n_nodes, n_scores), or one number per node where a single score decides; rows of inner nodes are ignored.
+        (n_nodes, n_scores), or one number per node, for the one score that it adds to; rows of inner nodes are ignored.
         Nodes whose test is more than a threshold have `pieces` instead.
         """
         number = len(self._trees)
@@ -106,7 +115,11 @@ class EnsembleBuilder:
         n = len(tree["feature"])
         tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.array(nan_left, dtype=bool)
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
-        tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
+        if score not in (None, *range(self.n_scores)):
+            raise InvalidInput(f"tree {number}: score {score!r} is none of 0 to {self.n_scores - 1}")
+        if values.ndim == 1 and (score is not None or self.n_scores == 1):
+            values = np.where(np.arange(self.n_scores) == (score or 0), values[:, None], 0.0)
+        tree["scores"] = values
         _check_lengths(tree, n, number)
         tree["threshold"][list(pieces or {})] = 0.0  # whatever stands there, pieces take its place
         self._check_nodes(tree, number)
@@ -126,9 +139,7 @@ class EnsembleBuilder:
             raise InvalidInput(f"the model has {sum(sizes)} nodes; at most {np.iinfo(np.int32).max} are supported")
         feature = np.concatenate([tree["feature"] for tree in self._trees])
         inner = feature >= 0
-        shift = np.repeat(roots, sizes)
-        left = np.where(inner, np.concatenate([tree["left"] for tree in self._trees]) + shift, LEAF)
-        leaf = np.where(inner, LEAF, np.cumsum(~inner) - 1)
+        left = np.where(inner, np.concatenate([tree["left"] for tree in self._trees]) + np.repeat(roots, sizes), LEAF)
         scores = np.concatenate([tree["scores"] for tree in self._trees])[~inner]
         # + 0.0 turns -0.0 into 0.0: they compare equal, and one spelling gives one cell.
         threshold = np.where(inner, np.concatenate([tree["threshold"] for tree in self._trees]), 0.0) + 0.0
@@ -138,29 +149,15 @@ class EnsembleBuilder:
         n_more = np.zeros(len(feature) + 1, dtype=np.int64)
         n_more[[node + 1 for node in cuts]] = [len(own) for own in cuts.values()]
         return Ensemble(
-            feature=_frozen(feature, np.int32),
-            threshold=_frozen(threshold, np.float64),
-            left=_frozen(left, np.int32),
-            right=_frozen(np.where(inner, left + 1, LEAF), np.int32),
-            nan_left=_frozen(np.concatenate([tree["nan_left"] for tree in self._trees]) & inner, np.bool_),
-            more_start=_frozen(np.cumsum(n_more), np.int32),
-            more=_frozen(np.array([cut for own in cuts.values() for cut in own]) + 0.0, np.float64),
-            leaf=_frozen(leaf, np.int32),
-            roots=_frozen(roots, np.int32),
-            leaf_scores=_frozen(scores, self._dtype),
-            base=_frozen(self._base, self._dtype),
-            rule=self._rule,
-            classes=_frozen(self._classes, self._classes.dtype),
-            n_features=self._n_features,
-            feature_names=self._names,
-            handles_missing=self._handles_missing,
-            value_low=_frozen(self._range[0], np.float64),
-            value_high=_frozen(self._range[1], np.float64),
-            no_missing=self._no_missing,
-            categories=self._categories,
-            takes_frames=self._takes_frames,
-            origin=self._origin,
-            source=self._source,
+            feature=feature,
+            threshold=threshold,
+            left=left,
+            nan_left=np.concatenate([tree["nan_left"] for tree in self._trees]) & inner,
+            more_start=np.cumsum(n_more),
+            more=np.array([cut for own in cuts.values() for cut in own]) + 0.0,
+            roots=roots,
+            leaf_scores=scores,
+            **self._about,
         )
 
     def _check_members(self) -> None:
@@ -185,30 +182,28 @@ class EnsembleBuilder:
             ends.append(np.broadcast_to(values, self._n_features))
         return np.array(ends)
 
-    def _check_room(self) -> None:
-        """Refuses numbers that have no values; of a category, one is enough."""
-        low, high = self._range
-        room = low < high
-        room[[f for f, category in self._categories if category.coded]] = True
-        if not room.all():
-            f = int(np.argmin(room))
-            raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
-
     def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
         for f in given:
             if isinstance(f, bool) or not isinstance(f, (int, np.integer)) or not 0 <= f < self._n_features:
                 raise InvalidInput(f"feature {f!r} {what}, but the model has features 0 to {self._n_features - 1}")
         return tuple(sorted({int(f) for f in given}))
 
-    def _check_categories(self, given: Mapping[int, Category]) -> tuple[tuple[int, Category], ...]:
+    def _check_categories(
+        self, given: Mapping[int, Category], low: npt.NDArray[Any], high: npt.NDArray[Any]
+    ) -> tuple[tuple[int, Category], ...]:
+        """The categories, whose ranges are their codes; refuses numbers that have no values."""
         self._check_features(list(given), "is a category")
+        room = low < high
         for f, category in given.items():
             if len(set(category.values)) != len(category.values):
                 raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")
             for value in category.values:
                 check_text(value, f"a value of feature {f}")
             if category.coded:
-                self._range[0][f], self._range[1][f] = 0.0, float(category.n_codes - 1)
+                low[f], high[f], room[f] = 0.0, float(category.n_codes - 1), True  # of codes, one is enough
+        if not room.all():
+            f = int(np.argmin(room))
+            raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
         return tuple(sorted(given.items()))
 
     def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
@@ -232,23 +227,17 @@ class EnsembleBuilder:
         inner = feature >= 0
         if scores.shape[1] != self.n_scores:
             raise InvalidInput(f"tree {number}: leaves have {scores.shape[1]} scores, expected {self.n_scores}")
-        out_of_range = feature >= self._n_features
-        if out_of_range.any():
-            node = int(np.argmax(out_of_range))
+        for node in np.flatnonzero(feature >= self._n_features)[:1].tolist():
             raise InvalidInput(
                 f"tree {number}, node {node}: feature {feature[node]} is out of range; "
                 f"the model has features 0 to {self._n_features - 1}"
             )
-        bad = inner & ~np.isfinite(threshold)
-        if bad.any():
-            node = int(np.argmax(bad))
+        for node in np.flatnonzero(inner & ~np.isfinite(threshold))[:1].tolist():
             raise InvalidInput(f"tree {number}, node {node}: threshold {threshold[node]} is not a finite number")
         self._check_scores(scores[~inner].reshape(-1), f"tree {number}: leaf scores")
         n = len(feature)
         for side in ("left", "right"):
-            bad = inner & ((tree[side] < 1) | (tree[side] >= n))
-            if bad.any():
-                node = int(np.argmax(bad))
+            for node in np.flatnonzero(inner & ((tree[side] < 1) | (tree[side] >= n)))[:1].tolist():
                 raise InvalidInput(
                     f"tree {number}, node {node}: {side} child {tree[side][node]} is out of range; "
                     f"children are nodes 1 to {n - 1}"
@@ -275,7 +264,7 @@ def as_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
     kinds = {next((name for kind, name in _KINDS if isinstance(label, kind)), "") for label in labels}
     if len(kinds) > 1:
         raise InvalidInput(f"class labels must be all numbers, all text, or all true or false, got {labels!r}")
-    values = np.asarray(classes)
+    values = np.array(classes)
     if values.ndim != 1 or len(values) < 1:
         raise InvalidInput(f"classes must be a list of labels, got shape {values.shape}")
     if values.dtype == object and all(isinstance(label, str) for label in values.tolist()):
@@ -354,12 +343,10 @@ def _breadth_first(tree: dict[str, npt.NDArray[Any]], number: int) -> npt.NDArra
     """Node numbers level by level, siblings side by side; refuses anything but one tree rooted at node 0."""
     inner = tree["feature"] >= 0
     parents = np.bincount(np.concatenate((tree["left"][inner], tree["right"][inner])), minlength=len(tree["feature"]))
-    if (parents > 1).any():
-        raise InvalidInput(f"tree {number}, node {int(np.argmax(parents > 1))} has two parents; in a tree it has one")
-    if (parents[1:] == 0).any():
-        raise InvalidInput(
-            f"tree {number}, node {int(np.argmax(parents[1:] == 0)) + 1} is an orphan: no node leads to it"
-        )
+    for node in np.flatnonzero(parents > 1)[:1].tolist():
+        raise InvalidInput(f"tree {number}, node {node} has two parents; in a tree it has one")
+    for node in np.flatnonzero(parents[1:] == 0)[:1].tolist():
+        raise InvalidInput(f"tree {number}, node {node + 1} is an orphan: no node leads to it")
     levels = [np.zeros(1, dtype=np.int64)]
     while len(levels[-1]):
         split = levels[-1][inner[levels[-1]]]
@@ -379,12 +366,6 @@ def _renumbered(tree: dict[str, npt.NDArray[Any]], order: npt.NDArray[np.int64])
     moved["feature"] = np.where(inner, moved["feature"], LEAF)
     moved["left"] = np.where(inner, position[np.where(inner, moved["left"], 0)], LEAF)
     return moved
-
-
-def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    result = np.array(array, dtype=dtype, order="C")
-    result.flags.writeable = False
-    return result
 
 
 def blank_ensemble(n_features: int, classes: Any, feature_names: Any, **more: Any) -> Ensemble:

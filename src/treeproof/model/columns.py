@@ -120,8 +120,7 @@ class Category(FieldsOnly):
         """What rows hold for a value of the column `name`; InvalidInput if the model does not know it."""
         number = self.known_double(value)
         if number is None:
-            known = some_of(self.values)
-            raise InvalidInput(f"column {name}: the model does not know the value {value!r}; it knows {known}")
+            raise InvalidInput(f"column {name}: {unknown_value(self, value)}")
         return number
 
     def is_missing(self, value: Any) -> bool:
@@ -144,7 +143,8 @@ class Category(FieldsOnly):
 Categories: TypeAlias = Sequence[tuple[int, Category]]
 """The features that are categories."""
 
-_FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text", "missing")
+_FLAGS = ("coded", "unseen", "by_text")
+_FIELDS = {"feature": int, "values": list, **dict.fromkeys(_FLAGS, bool), "dtype": str, "missing": list}
 
 
 def plain_category(value: Any, feature: int) -> Any:
@@ -163,8 +163,7 @@ def categories_to_json(
         {
             "feature": f,
             "values": [plain(value, f) for value in each.values],
-            **{name: getattr(each, name) for name in _FIELDS[2:-1]},
-            "missing": list(each.missing),
+            **{name: kind(getattr(each, name)) for name, kind in _FIELDS.items() if name not in ("feature", "values")},
         }
         for f, each in categories
     ]
@@ -178,21 +177,17 @@ def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Cate
     for each in content:
         if not isinstance(each, dict) or set(each) != set(_FIELDS) or not isinstance(each["values"], list):
             raise InvalidInput(f"a category must be an object with {', '.join(_FIELDS)}")
-        f, values = each["feature"], each["values"]
+        f, values, missing = each["feature"], each["values"], each["missing"]
         if type(f) is not int or not 0 <= f < n_features or f in found:
             raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
         if not all(isinstance(value, (str, bool, int, float)) for value in values):
             raise InvalidInput(f"feature {f} has a category that is neither text nor a number nor true nor false")
-        flags = {type(each[name]) for name in ("coded", "unseen", "by_text")}
-        if flags != {bool} or not isinstance(each["dtype"], str):
+        wrong = any(type(each[name]) is not kind for name, kind in _FIELDS.items())
+        if wrong or not all(isinstance(kind, str) for kind in missing):
             raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
         if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
             raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
-        missing = each["missing"]
-        if not isinstance(missing, list) or not all(isinstance(kind, str) for kind in missing):
-            raise InvalidInput(f"the kinds of missing values of feature {f} must be a list of words")
-        words = {name: each[name] for name in ("coded", "unseen", "dtype", "by_text")}
-        found[f] = Category(tuple(values), **words, missing=tuple(missing))
+        found[f] = Category(**{name: each[name] for name in _FIELDS if name != "feature"} | {"missing": tuple(missing)})
     return tuple(sorted(found.items()))
 
 
@@ -223,6 +218,11 @@ def text_of(value: Any) -> str | None:
     return str(int(value)) if whole else None
 
 
+def unknown_value(category: Category, value: Any) -> str:
+    """What is said of a value that the model does not know."""
+    return f"the model does not know the value {value!r}; it knows {some_of(category.values)}"
+
+
 def some_of(known: Sequence[Any], near: Sequence[Any] = ()) -> str:
     """The names or values that are near, or else the first ones, and how many more there are, for messages."""
     shown = near or known[:MOST_NAMED]
@@ -236,13 +236,8 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
         return _exact_doubles(column, name)
     codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
-    refused = np.flatnonzero(numbers == -1.0)
-    if len(refused):
-        row = int(refused[0])
-        raise InvalidInput(
-            f"row {row}, column {name}: the model does not know the value {values[codes[row]]!r}; "
-            f"it knows {some_of(category.values)}"
-        )
+    for row in np.flatnonzero(numbers == -1.0)[:1].tolist():
+        raise InvalidInput(f"row {row}, column {name}: {unknown_value(category, values[codes[row]])}")
     return numbers
 
 
@@ -281,17 +276,15 @@ def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     own = rows.astype(object)
     for f, category in categories:
         if category.coded:
-            flat = _given_values(category, rows[..., f])
-            column = np.empty(len(flat), dtype=object)
-            column[:] = flat
-            own[..., f] = column.reshape(rows.shape[:-1])
+            own[..., f] = given_values(category, rows[..., f])
     return own
 
 
-def _given_values(category: Category, numbers: FloatArray) -> list[Any]:
-    """The values that doubles of rows stand for, with the missing ones as the model takes them."""
-    flat = numbers.reshape(-1).tolist()
-    return [category.blank if math.isnan(number) else category.value_of(number) for number in flat]
+def given_values(category: Category, numbers: FloatArray) -> npt.NDArray[Any]:
+    """The values that doubles of rows stand for, as objects, with the missing ones as the model takes them."""
+    values, flat = np.empty(numbers.shape, dtype=object), numbers.reshape(-1).tolist()
+    values.reshape(-1)[:] = [category.blank if math.isnan(number) else category.value_of(number) for number in flat]
+    return values
 
 
 def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> Any:
@@ -300,7 +293,7 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> 
 
     columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
     for f, category in categories:
-        values = _given_values(category, rows[:, f])
+        values = given_values(category, rows[:, f]).tolist()
         if category.dtype.startswith("category"):
             # A value never seen is one of the column's own categories, but none that the model knows.
             own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
@@ -328,7 +321,7 @@ def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], ca
         if f not in known:
             frame.isetitem(f, pd.Series(_changed_numbers(column, there, rows[there, f], str(f)), index=given.index))
             continue
-        own = _given_values(known[f], rows[there, f])
+        own = given_values(known[f], rows[there, f]).tolist()
         there_are = [value for value in own if not is_missing(value)]
         changed = column.astype(object)
         changed[there] = own

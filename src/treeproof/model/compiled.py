@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from treeproof.errors import UnsupportedModel
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.grid import frozen
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 
@@ -75,10 +76,7 @@ def _parts(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
     parts = np.zeros((2, ensemble.n_trees if members else 0))
     ends = np.cumsum([member.n_trees for member in members], dtype=np.int64) - 1
     parts[:, ends] = np.array([[member.divisor, member.weight] for member in members]).reshape(-1, 2).T
-    divisor, weight = parts.copy()
-    for array in (divisor, weight):
-        array.flags.writeable = False
-    return divisor, weight
+    return frozen(parts[0]), frozen(parts[1])
 
 
 def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:

@@ -27,13 +27,19 @@ from treeproof.model.columns import (
     some_of,
 )
 from treeproof.model.fields_only import FieldsOnly
-from treeproof.model.grid import Grid
+from treeproof.model.grid import Grid, frozen
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
 from treeproof.visible import visible
 
 _IN_TURN = threading.RLock()
 """Which warnings are shown is a setting of the whole process: threads that change it for a while take turns."""
+
+
+_DTYPES = {
+    **dict.fromkeys(("feature", "left", "more_start", "roots"), np.int32),
+    **dict.fromkeys(("threshold", "more", "value_low", "value_high"), np.float64),
+}
 
 
 class _WalkArrays(NamedTuple):
@@ -59,18 +65,16 @@ class Ensemble(FieldsOnly):
 
     At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Some tests have more cuts,
     `more[more_start[i]:more_start[i + 1]]`, above the threshold and rising; the side changes at each of them. Leaves
-    have `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child directly follows its left sibling.
+    have `feature == -1`, and a row of `leaf_scores` each, in order. A right child directly follows its left sibling.
     Made by `from_model`, `load_model` or `importers.EnsembleBuilder`, which check all of this.
     """
 
     feature: npt.NDArray[np.int32]
     threshold: FloatArray
     left: npt.NDArray[np.int32]
-    right: npt.NDArray[np.int32]
     nan_left: npt.NDArray[np.bool_]
     more_start: npt.NDArray[np.int32]
     more: FloatArray
-    leaf: npt.NDArray[np.int32]
     roots: npt.NDArray[np.int32]
     leaf_scores: npt.NDArray[Any]
     base: npt.NDArray[Any]
@@ -101,12 +105,15 @@ class Ensemble(FieldsOnly):
     responses: Any = None
     """The library's own functions of the score, such as probabilities, if they are known; files do not keep them."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickle forgets that arrays are frozen, and kernels would be compiled again for those that are not.
-        for value in state.values():
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+                own = self.rule.precision if name in ("leaf_scores", "base") else _DTYPES.get(name)
+                object.__setattr__(self, name, frozen(value, own))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.__post_init__()  # pickle forgets that arrays are frozen
 
     @property
     def n_trees(self) -> int:
@@ -135,6 +142,16 @@ class Ensemble(FieldsOnly):
             return ""
         index, where = self.decided
         return f"label {self.classes.tolist()[index]!r} {where}"
+
+    @cached_property
+    def right(self) -> npt.NDArray[np.int32]:
+        """The right child of each node, -1 for a leaf."""
+        return frozen(np.where(self.feature >= 0, self.left + 1, -1), np.int32)
+
+    @cached_property
+    def leaf(self) -> npt.NDArray[np.int32]:
+        """The number of each leaf, -1 for other nodes."""
+        return frozen(np.where(self.feature >= 0, -1, np.cumsum(self.feature < 0) - 1), np.int32)
 
     @cached_property
     def depths(self) -> npt.NDArray[np.int32]:
@@ -172,6 +189,13 @@ class Ensemble(FieldsOnly):
         return tuple(
             Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
         )
+
+    @cached_property
+    def may_be_missing(self) -> npt.NDArray[np.bool_]:
+        """Which features may be missing."""
+        taken = np.full(self.n_features, self.handles_missing)
+        taken[list(self.no_missing)] = False
+        return taken
 
     @property
     def leaf_shares(self) -> npt.NDArray[np.float64]:
@@ -280,7 +304,7 @@ class Ensemble(FieldsOnly):
     def _with(self, **changes: Any) -> Ensemble:
         """A copy with changes that do not affect what was computed from the trees."""
         copy = dataclasses.replace(self, **changes)
-        for name in ("depths", "grid", "_walk", "compiled", "fingerprint"):
+        for name in ("right", "leaf", "depths", "grid", "_walk", "compiled", "fingerprint"):
             if name in self.__dict__:
                 copy.__dict__[name] = self.__dict__[name]
         return copy
@@ -338,9 +362,7 @@ class Ensemble(FieldsOnly):
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
         for f in self._coded_features:
-            part = rows[:, f] % 1 > 0
-            if part.any():
-                row = int(np.argmax(part))
+            for row in np.flatnonzero(rows[:, f] % 1 > 0)[:1].tolist():
                 raise InvalidInput(
                     f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
                     "codes are whole numbers"
@@ -451,18 +473,12 @@ class Ensemble(FieldsOnly):
     def _refuse_values(self, rows: FloatArray) -> None:
         nan = np.isnan(rows)
         outside = ~nan & ~((rows >= self.value_low) & (rows <= self.value_high))
-        if outside.any():
-            row, column = (int(i) for i in np.argwhere(outside)[0])
+        for row, column in np.argwhere(outside)[:1].tolist():
             raise InvalidInput(
                 f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the range that the "
                 f"model accepts, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
             )
-        if self.handles_missing:
-            kept = np.ones(self.n_features, dtype=bool)
-            kept[list(self.no_missing)] = False
-            nan &= ~kept
-        if nan.any():
-            row, column = (int(i) for i in np.argwhere(nan)[0])
+        for row, column in np.argwhere(nan & ~self.may_be_missing)[:1].tolist():
             raise InvalidInput(
                 f"row {row}, column {self.feature_name(column)} is NaN, but the model does not accept missing values; "
                 "impute it first"

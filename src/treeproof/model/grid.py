@@ -41,9 +41,7 @@ class Grid:
         new[1:] = (f[1:] != f[:-1]) | (e[1:] != e[:-1])
         f, e = f[new], e[new]
         offsets = np.searchsorted(f, np.arange(n_features + 1)).astype(np.int64)
-        for array in (e, offsets):
-            array.flags.writeable = False
-        return cls(e, offsets)
+        return cls(frozen(e), frozen(offsets))
 
     def with_cuts(self, cuts: Iterable[tuple[int, float]]) -> Grid:
         """The same with more thresholds: (feature, threshold)."""
@@ -54,7 +52,7 @@ class Grid:
         for f, some in added.items():
             of[f] = np.union1d(of[f], some)
         offsets = np.concatenate(([0], np.cumsum([len(some) for some in of]))).astype(np.int64)
-        return Grid(_frozen(np.concatenate(of)), _frozen(offsets))
+        return Grid(frozen(np.concatenate(of)), frozen(offsets))
 
     @property
     def n_features(self) -> int:
@@ -94,12 +92,12 @@ class Grid:
         from treeproof._kernels.cells import cells_of_rows
 
         out = np.empty(X.shape, dtype=np.int32)
-        cells_of_rows(_frozen(np.ascontiguousarray(X, dtype=np.float64)), *self._frozen, out)
+        cells_of_rows(frozen(X, np.float64), *self._frozen, out)
         return out
 
     @cached_property
     def _frozen(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        return _frozen(self.cuts), _frozen(self.offsets)
+        return frozen(self.cuts), frozen(self.offsets)
 
     def cell_of_cut(self, feature: npt.NDArray[np.integer], threshold: FloatArray) -> npt.NDArray[np.int32]:
         """The index of each split's threshold among its feature's cuts: cells up to it go left."""
@@ -118,8 +116,10 @@ class Grid:
         )
 
 
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same memory, as kernels are compiled for it: once for arrays that can be written, and once for others."""
-    view: npt.NDArray[Any] = array.view()
-    view.flags.writeable = False
-    return view
+def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """The same memory, if possible, as kernels are compiled for it: in one piece, and not to be written here."""
+    own: npt.NDArray[Any] = np.ascontiguousarray(array, dtype=dtype)
+    if own.flags.writeable:
+        own = own.view()
+        own.flags.writeable = False
+    return own

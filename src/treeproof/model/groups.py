@@ -163,8 +163,6 @@ def _described(
         # Codes of broken rows are no values of the category, but rows may hold them.
         names[place], low[place], high[place] = group.name, 0.0, codes - 1.0
         categories[place] = category_of(group, ensemble)
-    for ends in (low, high):
-        ends.flags.writeable = False
     never = {place_of[f] for f in (*ensemble.no_missing, *(f for group in groups for f in group.features))}
     return {
         "n_features": n,

@@ -131,15 +131,13 @@ def with_tests(
     which = np.arange(start[-1]) + np.repeat(_of(first_cut + 1, of_node, inner) - start[:-1], n_more)
     folded = dataclasses.replace(
         model,
-        feature=_frozen(_of(column.astype(np.int32), of_node, inner, -1), np.int32),
-        threshold=_frozen(_of(threshold + 0.0, of_node, inner), np.float64),
-        left=_frozen(left, np.int32),
-        right=_frozen(np.where(inner, left + 1, -1), np.int32),
-        nan_left=_frozen((_of(missing_left, of_node, inner) != swapped) & inner, np.bool_),
-        more_start=_frozen(start, np.int32),
-        more=_frozen(cuts[which] + 0.0, np.float64),
-        leaf=_frozen(np.where(inner, -1, np.cumsum(~inner) - 1), np.int32),
-        leaf_scores=_frozen(model.leaf_scores[model.leaf[order[~inner]]], model.leaf_scores.dtype),
+        feature=_of(column, of_node, inner, -1),
+        threshold=_of(threshold + 0.0, of_node, inner),
+        left=left,
+        nan_left=(_of(missing_left, of_node, inner) != swapped) & inner,
+        more_start=start,
+        more=cuts[which] + 0.0,
+        leaf_scores=model.leaf_scores[model.leaf[order[~inner]]],
         **changes,
     )
     # The grid is that of the distinct tests, which are few.
@@ -183,12 +181,6 @@ def _of(values: npt.NDArray[Any], of_node: npt.NDArray[np.int32], inner: Bools, 
     out = np.full(len(of_node), other, dtype=values.dtype)
     out[inner] = values[of_node[inner]]
     return out
-
-
-def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    result = np.array(array, dtype=dtype, order="C")
-    result.flags.writeable = False
-    return result
 
 
 def _numbered(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:

@@ -129,14 +129,8 @@ def read_arrow(file: Path, max_bytes: int) -> Table:
 
 def arrow_rows(file: Path, max_bytes: int) -> Any:
     """The same as pyarrow has it, with the types of its columns."""
-    return (_feather_rows if file.suffix.lower() == ".feather" else _parquet_rows)(file, max_bytes)
-
-
-def _parquet_rows(file: Path, max_bytes: int) -> Any:
-    return ParquetFile(file, max_bytes).whole()
-
-
-def _feather_rows(file: Path, max_bytes: int) -> Any:
+    if file.suffix.lower() == ".parquet":
+        return ParquetFile(file, max_bytes).whole()
     with _in_one_line(file):
         import pyarrow as pa
 

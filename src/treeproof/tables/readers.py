@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, check_bytes, read_bytes
+from treeproof.model.columns import some_of
 from treeproof.tables.csv_files import PACKED, PLAIN, CsvStyle, ending_of, read_csv
 from treeproof.tables.parquet_files import ARROW, read_arrow
-from treeproof.tables.table import Table, check_names, check_shape, listed, plain_labels
+from treeproof.tables.table import Table, check_names, check_shape, plain_labels
 
 NPZ_ARRAYS = ("X", "y", "feature_names")
 """What is read of an .npz file."""
@@ -92,7 +93,7 @@ def _read_npz(file: Path, max_bytes: int) -> Table:
         raise InvalidInput(f"{file} is not an .npz file of plain arrays: {error}") from None
     X = content.get("X")
     if X is None or X.ndim != 2:
-        raise InvalidInput(f"{file} must contain a two-dimensional array X; it has {listed(list(stored))}")
+        raise InvalidInput(f"{file} must contain a two-dimensional array X; it has {some_of(list(stored))}")
     check_shape(file, X.shape[0], X.shape[1], max_bytes)
     names = content.get("feature_names")
     keys = [str(name) for name in (range(X.shape[1]) if names is None else np.atleast_1d(names).tolist())]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
-from treeproof.model.columns import Category, CodedRows, as_double, is_missing
+from treeproof.model.columns import Category, CodedRows, as_double, is_missing, some_of, unknown_value
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.written import MISSING_TEXT, NO_NUMBER, Known, number_of_text
 from treeproof.numbers.doubles import FloatArray
@@ -85,7 +85,7 @@ class Table:
         """All columns except those to leave out, as doubles, and their names."""
         names = self._all_but(leave_out)
         if not names:
-            raise InvalidInput(f"{self.source} has no feature columns besides {listed(list(leave_out))}")
+            raise InvalidInput(f"{self.source} has no feature columns besides {some_of(list(leave_out))}")
         try:
             rows = self.numbers(names)
         except InvalidInput as error:
@@ -139,10 +139,7 @@ class Table:
 
         codes = self._by_value(name, code)
         for row in np.flatnonzero(codes == -1.0)[:1].tolist():
-            raise InvalidInput(
-                f"{self._place(row, name)}: the model does not know the value {self._value(name, row)!r}; it knows "
-                f"{listed(list(category.values))}"
-            )
+            raise InvalidInput(f"{self._place(row, name)}: {unknown_value(category, self._value(name, row))}")
         return codes
 
     def _by_value(self, name: str, code: Callable[[Any], float]) -> FloatArray:
@@ -214,7 +211,7 @@ class Table:
         known = ensemble.feature_names is not None and self.named and not self._numbers_only(ensemble, free)
         columns = self._by_name(ensemble, free) if known else free
         if len(columns) < ensemble.n_features:
-            besides = f" besides {listed(list(leave_out))}" if leave_out else ""
+            besides = f" besides {some_of(list(leave_out))}" if leave_out else ""
             raise InvalidInput(
                 f"{self.source} has {len(columns)} columns{besides}, but the model takes {ensemble.n_features}; "
                 "give the columns that it was trained with"
@@ -246,7 +243,7 @@ class Table:
                 )
             if name not in spelled:
                 raise InvalidInput(
-                    f"{self.source} has no column {name!r}, which the model was trained with; it has {listed(free)}"
+                    f"{self.source} has no column {name!r}, which the model was trained with; it has {some_of(free)}"
                 )
         return [spelled[name] for name in ensemble.feature_names or ()]
 
@@ -325,7 +322,7 @@ class Table:
         """The values of a column that an argument names, or InvalidInput with the columns that there are."""
         if name not in self.columns:
             raise InvalidInput(
-                f"{self.source} has no column {name!r}; it has {listed(list(self.columns))}",
+                f"{self.source} has no column {name!r}; it has {some_of(list(self.columns))}",
                 argument=argument,
                 way_out=f"name one of them with {argument}=",
             )
@@ -406,9 +403,3 @@ def _plain(values: list[str], decimal: str) -> list[Any]:
 
 def _as_label(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value)
-
-
-def listed(names: list[str], most: int = 12) -> str:
-    """The first few names, for messages."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

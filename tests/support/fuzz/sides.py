@@ -203,7 +203,7 @@ def _predicted(module: str, content: bytes, rows: np.ndarray) -> Loaded:
 def _scores(module: str, model: Any, content: bytes, rows: np.ndarray) -> Any:
     """The scores that the library compares, where it shows them."""
     if module == "xgboost":
-        return np.asarray(model.model.predict(rows, output_margin=True))
+        return np.asarray(model.predict(rows, output_margin=True))
     if module == "lightgbm":
         raw = np.asarray(model.booster.predict(rows, raw_score=True))
         return raw / model.booster.current_iteration() if b"\naverage_output\n" in content else raw

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import UnsupportedModel, disbelieved
-from treeproof.importers._refusals import check_methods
+from treeproof.importers._refusals import check_methods, feature_names_of
 from treeproof.importers.lightgbm import BELOW_ZERO, ROWS_ARE_CSR, ZERO
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Intake
-from treeproof.importers.pipelines.lines import Lines, refused_in
+from treeproof.importers.pipelines.lines import Lines
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
-from treeproof.model.columns import Category, check_names_differ
+from treeproof.model.columns import Category, check_names_differ, given_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import LARGEST
@@ -41,7 +41,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     ensemble = from_model(model, voting=voting)
     if not steps:
         return dataclasses.replace(ensemble, source=pipeline)
-    names = getattr(steps[0], "feature_names_in_", None)
+    names = feature_names_of(steps[0])
     n = int(steps[0].n_features_in_)
     if names is not None:
         check_names_differ(names)
@@ -55,20 +55,21 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     plan = Plan(steps, n, frame=frame, bases=[base_of(column) for column in columns])
     ensemble = _as_rows_come(ensemble, model, plan, voting)
     bases = [plan.slots[slot].base for slot in plan.made.slots]
+    no_limit = bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
     intake = Intake(
+        plan,
         ensemble,
         blank_zeros=bool(plan.made.sparse) and _is_from("xgboost", model),
-        stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
-        takes_infinite=_has_no_limit(ensemble) and _takes(-np.inf, model, bases, plan.made.sparse),
+        takes_infinite=no_limit and _takes(-np.inf, model, bases, plan.made.sparse),
         takes_missing=not plan.made.sparse or _takes(np.nan, model, bases, plan.made.sparse),
     )
-    folded = _Folding(plan, intake, columns, frame=frame).ensemble(
-        feature_names=None if names is None else tuple(str(name) for name in names),
+    folded = _Folding(intake, columns, frame=frame).ensemble(
+        feature_names=names,
         blanks_underscored=False,
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
     )
-    _compare(folded, steps, plan, intake)
+    _compare(folded, steps, intake)
     return folded
 
 
@@ -118,10 +119,6 @@ def _is_from(library: str, model: Any) -> bool:
     return False
 
 
-def _has_no_limit(ensemble: Ensemble) -> bool:
-    return bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
-
-
 def _takes(value: float, model: Any, row: Sequence[Any], sparse: str) -> bool:
     """Whether a model takes an infinite or missing number; tried on the row with one in its first column."""
     with warnings.catch_warnings():
@@ -162,15 +159,15 @@ class AfterSteps:
 class _Folding:
     """The columns of the user, each as a line of numbers or a list of categories."""
 
-    def __init__(self, plan: Plan, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
-        self._plan, self._intake, self._columns = plan, intake, columns
+    def __init__(self, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
+        self._plan, self._intake, self._columns = intake.plan, intake, columns
         self._frame = frame
         listed = {
             f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)
         }
-        self.listed = listed_columns(plan, intake, listed, frame=frame)
+        self.listed = listed_columns(intake, listed, frame=frame)
         lines = [f for f in range(len(columns)) if f not in listed]
-        self._lines = Lines(plan, intake, lines)
+        self._lines = Lines(intake, lines)
         self.missing = self._missing_in(lines)
 
     def _missing_in(self, lines: Sequence[int]) -> dict[int, tuple[bool, dict[int, float]]]:
@@ -178,14 +175,8 @@ class _Folding:
         if not lines:
             return {}
         run = self._plan.run({f: np.array([np.nan]) for f in lines})
-        missing = {}
-        for f in lines:
-            made = {
-                number: float(self._intake.compared(number, run.values[slot])[0])
-                for number, slot in self._plan.made_of[f]
-            }
-            missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
-        return missing
+        made = {f: {column: float(own[0]) for column, own in self._intake.made(run, f).items()} for f in lines}
+        return {f: (not self._intake.refused(run, f)[0], made[f]) for f in lines}
 
     def ensemble(self, **changes: Any) -> Ensemble:
         """The model on the user's columns."""
@@ -198,8 +189,6 @@ class _Folding:
             low[f], high[f] = listed.rows[0], listed.rows[-1]
         for f, line in self._lines.lines.items():
             low[f], high[f] = line.low, line.high
-        for ends in (low, high):
-            ends.flags.writeable = False
         categories = tuple((f, category) for f in range(n) if (category := self._category(f)) is not None)
         refused = tuple(column.dtypes for column in self._columns)
         return with_tests(
@@ -239,9 +228,9 @@ class _Folding:
         return left
 
 
-def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake) -> None:
+def _compare(folded: Ensemble, steps: Sequence[Any], intake: Intake) -> None:
     """Raises SoundnessError unless the steps themselves make what was folded into the tests, of some rows."""
-    rows = probe_rows(folded, COMPARED)
+    plan, rows = intake.plan, probe_rows(folded, COMPARED)
     given: Any = folded.as_given(rows)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -263,6 +252,4 @@ def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64], plan: 
     category = dict(ensemble.categories).get(f)
     if category is None or not category.coded:
         return numbers
-    values = np.empty(len(numbers), dtype=object if plan.slots[f].coded else np.float64)
-    values[:] = [category.blank if np.isnan(number) else category.value_of(number) for number in numbers.tolist()]
-    return values
+    return given_values(category, numbers).astype(object if plan.slots[f].coded else np.float64)

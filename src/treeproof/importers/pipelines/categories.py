@@ -12,8 +12,7 @@ import numpy as np
 from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.given import Given, as_objects
 from treeproof.importers.pipelines.intake import Intake
-from treeproof.importers.pipelines.lines import refused_in, twofold_zeros
-from treeproof.importers.pipelines.plan import Plan, Values
+from treeproof.importers.pipelines.plan import Values
 from treeproof.model.columns import UNSEEN, Category
 from treeproof.model.other_tests import Sides, Tests
 from treeproof.numbers.doubles import FloatArray
@@ -38,23 +37,23 @@ class Listed:
         return [tests.on_values(column, doubles[:-1], self.rows) for column, doubles in self.made.items()]
 
 
-def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, frame: bool) -> dict[int, Listed]:
+def listed_columns(intake: Intake, columns: Mapping[int, Given], *, frame: bool) -> dict[int, Listed]:
     """Runs the values of all category columns through the steps at once."""
     if not columns:
         return {}
     probes = {f: [*column.values, *_special(column)] for f, column in columns.items()}
     n = max(len(own) for own in probes.values())
     inputs = {f: _as_column(own + own[:1] * (n - len(own)), columns[f]) for f, own in probes.items()}
-    run = plan.run(inputs)
+    run = intake.plan.run(inputs)
     numbers = [f for f, column in columns.items() if not column.coded]
-    twofold = twofold_zeros(plan, intake, numbers) if numbers else []
+    twofold = intake.twofold_zeros(numbers) if numbers else []
     found = {}
-    for f, column in columns.items():
-        taken = ~refused_in(plan, intake, run, f)[: len(probes[f])]
+    for f in columns:
+        taken = ~intake.refused(run, f)[: len(probes[f])]
         if f in twofold:
             taken &= np.array(probes[f]) != 0
-        made = {number: intake.compared(number, run.values[slot])[: len(taken)] for number, slot in plan.made_of[f]}
-        found[f] = _listed(column, taken, made, frame=frame)
+        made = {column: own[: len(taken)] for column, own in intake.made(run, f).items()}
+        found[f] = _listed(columns[f], taken, made, frame=frame)
     return found
 
 

@@ -83,11 +83,6 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
             f"the pipeline's {encoders[0][0].name} has the category {far}, which is no double; encode it as text"
         )
     numbers = tuple(sorted(float(value) for value in values))
-    if numbers != tuple(sorted(values)):
-        raise UnsupportedModel(
-            f"an encoder of column {f} knows whole numbers that are no doubles, such as {max(values, key=abs)}; "
-            "encode them as text"
-        )
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 
 
@@ -97,13 +92,8 @@ def _with_categories(column: Given, category: Category) -> Given:
     return dataclasses.replace(column, coded=True, is_category=True, values=values, own=category)
 
 
-def _through_encoder(plan: Plan, number: int) -> bool:
-    slot = plan.slots[number]
-    while slot.leaf is not None:
-        if slot.leaf.kind.encodes:
-            return True
-        slot = plan.slots[slot.parent]
-    return False
+def _through_encoder(plan: Plan, slot: int) -> bool:
+    return any(leaf.kind.encodes for leaf in plan.leaves_behind(slot))
 
 
 def _takes_unseen(leaf: Leaf) -> bool:

@@ -68,8 +68,9 @@ class Line:
 class Lines:
     """All columns of numbers of a pipeline; calls of `transform` serve all of them at once."""
 
-    def __init__(self, plan: Plan, intake: Intake, columns: Sequence[int]) -> None:
-        self._plan, self._intake = plan, intake
+    def __init__(self, intake: Intake, columns: Sequence[int]) -> None:
+        plan = self._plan = intake.plan
+        self._intake = intake
         self.lines = {f: Line(-LARGEST, LARGEST, np.zeros(0)) for f in columns}
         if not columns:
             return
@@ -119,23 +120,20 @@ class Lines:
     def _keep_accepted(self) -> None:
         """Narrows each line to the numbers that neither a step nor the model refuses."""
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()})
-        search = _Search(self._run, lambda run, f, rows: self._accepts(run, f)[rows], lambda accepts, _: accepts > 0)
+        refused = self._intake.refused
+        search = _Search(self._run, lambda run, f, rows: refused(run, f)[rows], lambda refused, _: refused > 0)
         for f, line in self.lines.items():
-            low, high = np.split(self._accepts(ends, f)[: 2 * len(line.starts)], 2)
+            low, high = np.split(refused(ends, f)[: 2 * len(line.starts)], 2)
             some = np.flatnonzero(low != high)
             search.add(_Part(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some))))
-        twofold = set(twofold_zeros(self._plan, self._intake, list(self.lines)))
+        twofold = set(self._intake.twofold_zeros(self.lines))
         for (f, line), cuts in zip(list(self.lines.items()), search.solve(), strict=True):
             self.lines[f] = line.with_cuts(np.append(cuts, around(0.0)) if f in twofold else cuts)
         starts = self._run({f: line.starts for f, line in self.lines.items()})
         for f, line in self.lines.items():
             n = len(line.starts)
-            accepted = self._accepts(starts, f)[:n] & ~((line.starts == 0) & (f in twofold))
+            accepted = ~refused(starts, f)[:n] & ~((line.starts == 0) & (f in twofold))
             self.lines[f] = _longest(line, accepted, self._is_missing(starts, f)[:n])
-
-    def _accepts(self, run: Run, f: int) -> Bools:
-        """Which values of a column the whole pipeline takes."""
-        return ~refused_in(self._plan, self._intake, run, f)
 
     def _is_missing(self, run: Run, f: int) -> Bools:
         """Where steps make numbers of a column missing that are not, as logarithms do."""
@@ -204,12 +202,8 @@ class Lines:
 
     def steps_behind(self, column: int) -> str:
         """The steps that round on the way to a column of the model."""
-        slot = self._plan.slots[self._plan.made.slots[column]]
-        names = []
-        while slot.leaf is not None:
-            names += [slot.leaf.name] if slot.leaf.kind.rounds else []
-            slot = self._plan.slots[slot.parent]
-        return ", ".join(reversed(names))
+        leaves = self._plan.leaves_behind(self._plan.made.slots[column])
+        return ", ".join(reversed([leaf.name for leaf in leaves if leaf.kind.rounds]))
 
 
 def _alike(place: Indices) -> list[Indices]:
@@ -218,26 +212,6 @@ def _alike(place: Indices) -> list[Indices]:
     if len(within) <= 4 * ANCHORS:
         return [within] if len(within) else []
     return [within[place[within] == stretch] for stretch in np.unique(place[within])]
-
-
-def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
-    """Which values of a column a step or the model refuses."""
-    refused = run.refused[f].copy()
-    for column, slot in plan.made_of[f]:
-        refused |= intake.refuses(column, intake.compared(column, run.values[slot]))
-    return np.asarray(refused)
-
-
-def twofold_zeros(plan: Plan, intake: Intake, columns: Sequence[int]) -> list[int]:
-    """The columns in which -0.0, which is 0.0 here, is something else to the model, as it is behind a reciprocal."""
-    run = plan.run({f: np.array([0.0, -0.0]) for f in columns})
-    found = []
-    for f in columns:
-        made = [(column, intake.compared(column, run.values[slot])) for column, slot in plan.made_of[f]]
-        refused = refused_in(plan, intake, run, f)
-        if refused[0] != refused[1] or any(intake.parts(column, own[:1], own[1:])[0] for column, own in made):
-            found.append(f)
-    return found
 
 
 def _at(run: Run, slot: int) -> FloatArray:

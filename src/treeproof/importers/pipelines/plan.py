@@ -83,7 +83,7 @@ class Leaf:
         """Which values of an input the step refuses."""
         takes = self.takes[column]
         if values.dtype == object:
-            taken = self._known(column)
+            taken = categories_of(self.step, column) if self.kind.encodes else None
             return np.array([_sort_of(value, taken) not in takes for value in values], dtype=bool)
         refused = np.isnan(values) if "nan" not in takes else np.zeros(len(values), dtype=bool)
         if "inf" not in takes:
@@ -110,9 +110,6 @@ class Leaf:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.isinf(np.asarray(plain.transform(rows), dtype=np.float64)[:, column])
-
-    def _known(self, column: int) -> Sequence[Any] | None:
-        return categories_of(self.step, column) if self.kind.encodes else None
 
 
 def _sort_of(value: Any, known: Sequence[Any] | None) -> str:
@@ -158,13 +155,20 @@ class Plan:
                 given = self._through(part, given)
             return given
         if type(step) is ColumnTransformer:
-            return self._throughcolumns_of(step, given)
+            return self._through_columns(step, given)
         if type(step) is FeatureUnion:
             if step.transformer_weights:
                 raise UnsupportedModel("the pipeline has a FeatureUnion with transformer_weights; leave them out")
             parts = [self._through(part, given) for _, part in step.transformer_list]
             return self._side_by_side(parts, sparse="csr" if any(part.sparse for part in parts) else "")
         return self._through_leaf(step, given)
+
+    def leaves_behind(self, number: int) -> Iterator[Leaf]:
+        """The steps that a slot comes from, the last one first."""
+        slot = self.slots[number]
+        while slot.leaf is not None:
+            yield slot.leaf
+            slot = self.slots[slot.parent]
 
     @cached_property
     def made_of(self) -> list[list[tuple[int, int]]]:
@@ -174,7 +178,7 @@ class Plan:
             pairs[self.slots[slot].origin].append((column, slot))
         return pairs
 
-    def _throughcolumns_of(self, step: Any, given: Matrix) -> Matrix:
+    def _through_columns(self, step: Any, given: Matrix) -> Matrix:
         places = []
         for name, part, _ in step.transformers_:
             columns = step._transformer_to_input_indices[name]
@@ -269,13 +273,8 @@ class Plan:
         return [frozenset(sorts) for sorts in takes]
 
     def _tries(self, leaf: Leaf, values: Sequence[Any]) -> bool:
-        columns = []
-        for value in values:
-            column = np.empty(2, dtype=object)
-            column[:] = value
-            columns.append(column)
         try:
-            self._call(leaf, columns, 2)
+            self._call(leaf, [np.array([value, value], dtype=object) for value in values], 2)
         except UnsupportedModel:
             return False
         return True
