@@ -116,8 +116,8 @@ IMPORTERS = [
         "importers",
         "lightgbm-class-blocks",
         "importers/lightgbm.py",
-        "_add_tree(builder, tree, n_values, number % n_scores, n_scores)",
-        "_add_tree(builder, tree, n_values, number // n_rounds, n_scores)",
+        "_add_tree(builder, tree, n_values, number % n_scores)",
+        "_add_tree(builder, tree, n_values, number // n_rounds)",
         "three classes, two rounds: the second tree is of the second class",
     ),
     Fault(
@@ -222,9 +222,9 @@ DECISIONS = [
     Fault(
         "decisions",
         "margin-of-the-first-class",
-        "importers/decisions.py",
-        "return -1 * function(scores)",
-        "return 1 * function(scores)",
+        "importers/_responses.py",
+        "    return -function(scores)",
+        "    return function(scores)",
         "pos_label=the first class with response_method='decision_function'",
     ),
     Fault(
@@ -338,8 +338,8 @@ PIPELINES = [
         "pipelines",
         "sparse-missing-is-taken",
         "importers/pipelines/intake.py",
-        "if self.takes_missing and model.handles_missing and column not in model.no_missing:",
-        "if model.handles_missing and column not in model.no_missing:",
+        "if self.takes_missing and model.may_be_missing[column]:",
+        "if model.may_be_missing[column]:",
         "NaN behind MaxAbsScaler and a OneHotEncoder: scikit-learn's trees refuse it in a sparse matrix",
     ),
     Fault(
@@ -533,8 +533,8 @@ TABLES = [
         "tables",
         "text-forgotten-in-files",
         "model/columns.py",
-        'words = {name: each[name] for name in ("coded", "unseen", "dtype", "by_text")}',
-        'words = {name: each[name] for name in ("coded", "unseen", "dtype")}',
+        'each[name] for name in _FIELDS if name != "feature"}',
+        'each[name] for name in _FIELDS if name not in ("feature", "by_text")}',
         "a CatBoost model that was saved and read: 5 is no more '5'",
     ),
     Fault(

@@ -25,6 +25,7 @@ from treeproof.model.columns import (
     coded_column,
     in_own_values,
     some_of,
+    unknown_value,
 )
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid, frozen
@@ -371,10 +372,8 @@ class Ensemble(FieldsOnly):
             if not (category.coded or category.unseen):
                 other = ~(np.isin(rows[:, f], category.values) | np.isnan(rows[:, f]))
                 for row in np.flatnonzero(other)[:1].tolist():
-                    raise InvalidInput(
-                        f"row {row}, column {self.feature_name(f)}: the model does not know the value "
-                        f"{float(rows[row, f])!r}; it knows {some_of(category.values)}"
-                    )
+                    said = unknown_value(category, float(rows[row, f]))
+                    raise InvalidInput(f"row {row}, column {self.feature_name(f)}: {said}")
         return rows
 
     @cached_property
