@@ -50,7 +50,7 @@ def some_model(names: list[str] | None = None) -> Ensemble:
         handles_missing=True,
         categories={
             1: Category(COLORS, unseen=True),
-            2: Category(RATINGS, coded=False),
+            2: Category(RATINGS, coded=False, unseen=True),
             3: Category(("5", "7", "x"), by_text=True),
         },
     )

@@ -122,3 +122,15 @@ def test_two_columns_of_one_name_are_refused_in_one_line() -> None:
         for door in ("predict", "verify", "guard"):
             with pytest.raises(tp.InvalidInput, match="^X has two columns 'a'; drop one$"):
                 answers(one, door, twice)
+
+
+def test_numbers_that_an_encoder_refuses_are_refused() -> None:
+    X = np.array([[-1.4], [0.0], [2.5]] * 8)
+    pipe = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(X, [0, 1, 0] * 8)
+    model = tp.from_model(pipe)
+    assert (model.predict(X) == pipe.predict(X)).all()
+    for other in (5e-324, 1.0, -1.3999999999999997):
+        with pytest.raises(ValueError, match="unknown categories"):
+            pipe.predict([[other]])
+        with pytest.raises(tp.InvalidInput, match="row 0, column 0: the model does not know the value"):
+            model.predict([[other]])

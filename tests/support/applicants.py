@@ -8,7 +8,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 
 PURPOSE = Category(("car", "radio", "tv"), unseen=True)
-RATING = Category((1, 2, 5), coded=False)
+RATING = Category((1, 2, 5), coded=False, unseen=True)
 NAMES = ["income", "months", "purpose", "age", "rating"]
 
 

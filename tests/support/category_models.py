@@ -14,7 +14,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 
 CODED = Category(("red", "green", "blue", "grey", "black"), unseen=True)
-NUMBERS = Category((0, 1, 2, 4, 7), coded=False)
+NUMBERS = Category((0, 1, 2, 4, 7), coded=False, unseen=True)
 
 
 def random_model(random: Random) -> Ensemble:

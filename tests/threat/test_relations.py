@@ -56,7 +56,7 @@ def model(names: list[str] | None, *, n: int | None = None, **settings: Any) -> 
 
 
 HOUSING = Category(("own", "rent", "free"), unseen=True)
-CODES = Category((0, 1, 4), coded=False)
+CODES = Category((0, 1, 4), coded=False, unseen=True)
 BANK = model(
     ["max_30d", "max_12m", "housing", "total", "capital-gain", "code", "flag"],
     handles_missing=True,
