@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.model.columns import Category
+from treeproof.tables.readers import read_table
 from treeproof.training import RobustForestClassifier
 
 pd = pytest.importorskip("pandas")
@@ -134,3 +135,36 @@ def test_numbers_that_an_encoder_refuses_are_refused() -> None:
             pipe.predict([[other]])
         with pytest.raises(tp.InvalidInput, match="row 0, column 0: the model does not know the value"):
             model.predict([[other]])
+
+
+def test_types_that_steps_compute_with_are_refused_in_lists_and_files_too(tmp_path: Path) -> None:
+    X = np.array([[1.5], [1.2], [2.5], [3.0], [10.0], [20.0]])
+    pipe = make_pipeline(FunctionTransformer(np.reciprocal), DecisionTreeClassifier(random_state=0))
+    model = tp.from_model(pipe.fit(X, [1, 1, 1, 1, 0, 0]))
+    assert pipe.predict([[2]]) != pipe.predict([[2.0]]) == model.predict([[2.0]])
+    with pytest.raises(tp.InvalidInput, match="column 0 is of type int64"):
+        model.predict([[2]])
+    frame = pd.DataFrame({"0": [2, 3]})
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    frame.to_parquet(tmp_path / "whole.parquet")
+    for name in ("whole.csv", "whole.parquet"):
+        with pytest.raises(tp.InvalidInput, match="is of type int64"):
+            read_table(tmp_path / name).rows(model)
+    frame.astype(float).assign(**{"0": [2.5, 3.0]}).to_csv(tmp_path / "parts.csv", index=False)
+    assert read_table(tmp_path / "parts.csv").rows(model).tolist() == [[2.5], [3.0]]
+
+
+def test_times_are_no_missing_numbers() -> None:
+    model = tp.from_model(DecisionTreeClassifier().fit([[1.0], [2.0], [np.nan], [-5.0]], [0, 0, 0, 1]))
+    for X in (np.array([["NaT"]], dtype="M8[s]"), pd.DataFrame({"a": pd.to_datetime([None, None])})):
+        with pytest.raises(tp.InvalidInput, match="holds dates or times"):
+            model.predict(X)
+
+
+def test_words_for_what_is_missing_are_text_in_files_that_have_types(tmp_path: Path) -> None:
+    X = pd.DataFrame({"a": pd.Series(["a", "b", np.nan] * 5, dtype=object)})
+    pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
+    model = tp.from_model(pipe.fit(X, [0, 0, 1] * 5))
+    pd.DataFrame({"a": ["NA", "None", "nan", "a", ""]}).to_parquet(tmp_path / "n.parquet")
+    rows = read_table(tmp_path / "n.parquet").rows(model)
+    assert (model.predict(rows) == pipe.predict(pd.read_parquet(tmp_path / "n.parquet"))).all()

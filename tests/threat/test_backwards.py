@@ -63,7 +63,7 @@ def origins(model: Ensemble, attacker: tp.Attacker, w: list[float]) -> set[Any]:
 
 def is_enclosed(attacker: tp.Attacker) -> bool:
     """Whether it is only known up to a superset where some moves began."""
-    listed = any(isinstance(move, Values) and key in "bd" for key, move in moves_of(attacker).items())
+    listed = any(key == "c" or (isinstance(move, Values) and key in "bd") for key, move in moves_of(attacker).items())
     ranged = any(rule.change is not None and rule.change[0] != rule.change[1] for rule in attacker.rewrites)
     stepped = any(isinstance(move, Steps) for move in moves_of(attacker).values()) or attacker.step is not None
     return listed or ranged or attacker.fill is not None or (stepped and attacker.blank is not None)

@@ -97,7 +97,7 @@ class Category(FieldsOnly):
         kind = _kind_of_missing(value)
         if kind in self.missing:
             return math.nan
-        if kind == "na":
+        if kind in ("na", "nat"):
             return -1.0  # nobody knows what the model makes of it
         try:
             code = self._codes.get(text_of(value) if self.by_text else value)
@@ -204,6 +204,8 @@ def is_missing(value: Any) -> bool:
 def _kind_of_missing(value: Any) -> str | None:
     if value is None:
         return "none"
+    if type(value).__name__ in ("NaTType", "datetime64", "timedelta64"):
+        return "nat" if bool(value != value) else None  # no model takes it for a number that is missing
     try:
         return "nan" if bool(value != value) else None
     except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
@@ -371,6 +373,8 @@ def as_double(value: Any) -> float | None:
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)
+    if getattr(dtype, "kind", "O") in "mM":
+        raise InvalidInput(f"column {name} holds dates or times, and the model takes numbers there")
     if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
         return np.asarray(column, dtype=np.float64)
     if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):

@@ -346,7 +346,8 @@ class Ensemble(FieldsOnly):
         """
         self._refuse_no_rows(X)
         self._check_frame(X)
-        self._check_types(X)
+        if self.refused_types and not (coded or isinstance(X, CodedRows)):
+            self.check_types(self._types_of(X))
         coded = coded or isinstance(X, CodedRows)
         try:
             rows = self._as_doubles(X, coded)
@@ -409,10 +410,17 @@ class Ensemble(FieldsOnly):
                 way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
-    def _check_types(self, X: Any) -> None:
-        dtypes = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
-        if dtypes is None:
-            dtypes = [getattr(X, "dtype", None)] * self.n_features
+    def _types_of(self, X: Any) -> Sequence[Any]:
+        if hasattr(X, "columns") and getattr(X, "dtypes", None) is not None:
+            return list(X.dtypes)
+        try:
+            # Libraries make arrays of lists.
+            return [np.asarray(X).dtype] * self.n_features
+        except ValueError:
+            return []
+
+    def check_types(self, dtypes: Sequence[Any]) -> None:
+        """Refuses columns of types with which the source model would compute otherwise than with doubles."""
         for f, (dtype, refused) in enumerate(zip(dtypes, self.refused_types, strict=False)):
             if str(dtype).lower() in refused:
                 raise InvalidInput(

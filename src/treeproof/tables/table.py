@@ -33,6 +33,9 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 WHOLE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*)?", re.ASCII)
 """A whole number as labels write it."""
 
+WHOLE_TEXT = re.compile(r"[+-]?\d+", re.ASCII)
+"""What a data frame reads as a whole number."""
+
 LEADING_ZERO = re.compile(r"\s*0\d")
 """How a code begins that is no number."""
 
@@ -114,7 +117,16 @@ class Table:
             if category is not None and not category.coded:
                 self._check_exact(name, rows[:, f])
         with self.counted_here():
+            if ensemble.refused_types:
+                ensemble.check_types([self._type_of(name) for name in columns])
             return ensemble.check_rows(rows, coded=True).view(CodedRows)
+
+    def _type_of(self, name: str) -> str:
+        """What a data frame that was read from the file would have as the type of a column."""
+        column = self.columns[name]
+        if not isinstance(column, Text):
+            return str(column.dtype)
+        return "int64" if all(map(WHOLE_TEXT.fullmatch, column.tolist())) else "float64"
 
     def _check_exact(self, name: str, numbers: FloatArray) -> None:
         """Refuses whole numbers beyond 2^53 that are categories and no doubles: each would be taken for another."""
@@ -127,13 +139,14 @@ class Table:
 
     def _codes(self, name: str, category: Category) -> FloatArray:
         """What rows hold for a column of categories: of text, what it writes; of other values, what a frame's do."""
-        known = Known(category.values, self.decimal)
+        known, column = Known(category.values, self.decimal), self.columns[name]
 
         def code(value: Any) -> float:
             if not isinstance(value, str):
                 return math.nan if is_missing(value) else category.code_of(value)
             place = known.place(value)
-            if place is not None or known.is_missing(value):
+            # Only a text file has words for what is missing.
+            if place is not None or (isinstance(column, Text) and known.is_missing(value)):
                 return math.nan if place is None else float(place)
             return category.code_of(value) if known.may_be(value) else -1.0
 
@@ -288,7 +301,7 @@ class Table:
         for row, (value, text) in enumerate(zip(given, texts, strict=True)):
             if is_missing(value) or text == "" or (all_numbers and math.isnan(numbers[text] or 0.0)):
                 raise InvalidInput(f"{self._place(row, column)}: the label is missing")
-        whole = {text: int(text.partition(".")[0]) for text in numbers if WHOLE.fullmatch(text)}
+        whole = {text: int(text.partition(".")[0]) for text in numbers if WHOLE.fullmatch(text) and len(text) < 1000}
         first: dict[int, str] = {}
         for text, number in whole.items():
             alike = first.setdefault(number, text)

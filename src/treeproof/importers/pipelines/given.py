@@ -77,6 +77,8 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
         return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes)
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
+    if kinds & set("mM"):
+        raise UnsupportedModel(f"the pipeline's {encoders[0][0].name} has dates or times for categories")
     far = next((value for value in values if float(value) != value), None)
     if far is not None:
         raise UnsupportedModel(
