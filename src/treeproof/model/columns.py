@@ -84,6 +84,12 @@ class Category(FieldsOnly):
         return self.dtype.startswith("category") or all(one is None or math.isnan(one) for one in numbers)
 
     @property
+    def is_text(self) -> bool:
+        """Whether an encoder knows text only, and fails where it meets a column of numbers."""
+        texts = [isinstance(value, str) for value in self.values]
+        return self.dtype == "object" and not self.by_text and bool(texts) and all(texts)
+
+    @property
     def n_codes(self) -> int:
         """The number of codes."""
         return len(self.values) + self.unseen
@@ -236,6 +242,9 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
     if not category.coded:
         return _exact_doubles(column, name)
+    is_numbers = getattr(getattr(column, "dtype", None), "kind", "O") in "fiub"
+    if is_numbers and category.is_text and not np.isnan(as_doubles(column, name)).all():
+        raise InvalidInput(f"column {name} holds numbers, and the model knows text there: {some_of(category.values)}")
     codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
     for row in np.flatnonzero(numbers == -1.0)[:1].tolist():
@@ -373,8 +382,10 @@ def as_double(value: Any) -> float | None:
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)
-    if getattr(dtype, "kind", "O") in "mM":
-        raise InvalidInput(f"column {name} holds dates or times, and the model takes numbers there")
+    if getattr(dtype, "kind", "O") in "mM" and len(column):
+        raise InvalidInput(
+            f"row 0, column {name}: {np.asarray(column)[0]!r} is not a number, and the model takes numbers there"
+        )
     if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
         return np.asarray(column, dtype=np.float64)
     if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):

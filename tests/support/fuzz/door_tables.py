@@ -170,7 +170,9 @@ def judge(
             allowed.append((rows, [*others[:row], *labels, *others[row:]]))
     with telling(f"column {name!r}, row {row}: {text!r}"):
         if said.refused:
-            ensure(not (meant.sure and allowed), f"refuses what is harmless: {said.message.strip()}")
+            # A frame of categories makes what they do not list missing; of a file it is said that it is not known.
+            is_unknown = "does not know the value" in said.message and text not in made.columns[f].known
+            ensure(not (meant.sure and allowed) or is_unknown, f"refuses what is harmless: {said.message.strip()}")
             said.check_refusal(f"row {row}", name)
             tally.refuse(
                 made.columns[f].kind,
