@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -103,12 +104,27 @@ def _candidates(column: Column, f: int, x: float) -> list[float]:
 
 def labels_in_reach(model: Ensemble, attacker: tp.Attacker, x: list[float], near: list[float]) -> set[Any]:
     """The labels of all rows that the attacker can make of a neighbour of x."""
+    return labels_for_prices(
+        model,
+        attacker,
+        lambda column, f: {*_candidates(column, f, x[f]), *_candidates(column, f, near[f])},
+        lambda column, f, value: column.price(x[f], near[f], value),
+    )
+
+
+def labels_for_prices(
+    model: Ensemble,
+    attacker: tp.Attacker,
+    values: Callable[[Column, int], Iterable[float]],
+    price_of: Callable[[Column, int, float], Fraction | None],
+) -> set[Any]:
+    """The labels of all rows of such values, of each column and its number, whose prices the attacker can pay."""
     reach = Reach(model, attacker)
     options = []
     for f, column in enumerate(reach.columns):
         cheapest: dict[Any, tuple[Fraction, float]] = {}
-        for value in {*_candidates(column, f, x[f]), *_candidates(column, f, near[f])}:
-            price = column.price(x[f], near[f], value)
+        for value in values(column, f):
+            price = price_of(column, f, value)
             cell = None if math.isnan(value) else int(np.searchsorted(model.grid.cuts_of(f), value))
             if price is not None and (cell not in cheapest or price < cheapest[cell][0]):
                 cheapest[cell] = price, value

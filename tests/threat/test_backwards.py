@@ -17,9 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support import loans
-from tests.support.any_attacker import VALUES, labels_in_reach, random_attacker, random_row
+from tests.support.any_attacker import VALUES, labels_for_prices, labels_in_reach, random_attacker, random_row
 from tests.support.category_models import random_model
-from treeproof.check.objects import Reach
 from treeproof.guard import GuardedClassifier
 from treeproof.model.ensemble import Ensemble
 from treeproof.threat.moves import Steps, Values
@@ -43,22 +42,12 @@ def starts(f: int, w: float, reach: tuple[float, float]) -> list[float]:
 
 def origins(model: Ensemble, attacker: tp.Attacker, w: list[float]) -> set[Any]:
     """The labels of all rows that the attacker can make w of; prices are the checker's, from there to w."""
-    reach = Reach(model, attacker)
-    options = []
-    for f, column in enumerate(reach.columns):
-        cheapest: dict[Any, tuple[Fraction, float]] = {}
-        for value in starts(f, w[f], column.reach):
-            price = column.price(value, value, w[f])
-            cell = None if math.isnan(value) else int(np.searchsorted(model.grid.cuts_of(f), value))
-            if price is not None and (cell not in cheapest or price < cheapest[cell][0]):
-                cheapest[cell] = price, value
-        options.append(list(cheapest.values()))
-    rows = [
-        [value for _, value in chosen]
-        for chosen in itertools.product(*options)
-        if reach.plain.can_pay({f: price for f, (price, _) in enumerate(chosen)})
-    ]
-    return set(model.predict(np.array(rows)).tolist())
+    return labels_for_prices(
+        model,
+        attacker,
+        lambda column, f: starts(f, w[f], column.reach),
+        lambda column, f, value: column.price(value, value, w[f]),
+    )
 
 
 def is_enclosed(attacker: tp.Attacker) -> bool:

@@ -346,9 +346,9 @@ class Ensemble(FieldsOnly):
         """
         self._refuse_no_rows(X)
         self._check_frame(X)
-        if self.refused_types and not (coded or isinstance(X, CodedRows)):
-            self.check_types(self._types_of(X))
         coded = coded or isinstance(X, CodedRows)
+        if self.refused_types and not coded:
+            self.check_types(self._types_of(X))
         try:
             rows = self._as_doubles(X, coded)
         except InvalidInput:
