@@ -1,15 +1,20 @@
-"""The computed picture of the first page: two test sets that differ by less than ε, and what treeproof says of both.
+"""The computed pictures of the pages: two test sets that differ by less than ε, with what treeproof says; and a report.
 
-python docs/pictures.py    writes docs/two_test_sets.svg; needs matplotlib
+python docs/pictures.py           writes docs/two_test_sets.svg; needs matplotlib
+python docs/pictures.py report    writes docs/report.png; needs Chromium, its driver, selenium and pandas
 """
 
 from __future__ import annotations
 
+import io
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 
@@ -129,5 +134,33 @@ def _runs(row: Any) -> list[tuple[int, int]]:
     return list(zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True))
 
 
+def photograph() -> None:
+    """Writes the picture of a report: the head of its page, and from its slices on, side by side."""
+    from PIL import Image
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(100, max_depth=8, random_state=7).fit(X[::2], y[::2])
+    attacker = tp.Attacker({name: (-0.02 * size, 0.02 * size) for name, size in (X.max() - X.min()).items()})
+    epsilon = {name: 0.01 * size for name, size in (X.max() - X.min()).items()}
+    options = webdriver.ChromeOptions()
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "hide-scrollbars", "window-size=760,980"):
+        options.add_argument(f"--{flag}")
+    service = Service(shutil.which("chromedriver"))
+    with tempfile.TemporaryDirectory() as folder, webdriver.Chrome(options, service) as chrome:
+        page = Path(folder, "report.html")
+        result = tp.verify(forest, X[1::2], y[1::2], attacker, epsilon=epsilon)
+        tp.write_report(page, forest, result, title="Breast cancer forest", max_seconds=60)
+        chrome.get(page.as_uri())
+        shots = [Image.open(io.BytesIO(chrome.get_screenshot_as_png()))]
+        chrome.execute_script("document.getElementById('slices').scrollIntoView()")
+        shots.append(Image.open(io.BytesIO(chrome.get_screenshot_as_png())))
+    both = Image.new("RGB", (sum(shot.width for shot in shots) + 15, shots[0].height), "#c8c8c8")
+    both.paste(shots[0], (0, 0))
+    both.paste(shots[1], (shots[0].width + 15, 0))
+    both.save(Path(__file__).parent / "report.png", optimize=True)
+
+
 if __name__ == "__main__":
-    draw()
+    photograph() if sys.argv[1:] == ["report"] else draw()
