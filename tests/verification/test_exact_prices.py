@@ -13,6 +13,7 @@ import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.fast_oracle import FastOracle
 from tests.support.oracles import OracleAttacker
+from tests.support.proof_claims import NO_LIMIT, Claims
 from treeproof._kernels.search.exact import BITS
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -113,6 +114,32 @@ def test_lattices_agree_with_brute_force(seed: int) -> None:
     for eps in ((0.0,) * n, (0.1, 0.0, 0.0, 0.0)):
         found = local.decide(np.array([x]), np.array(eps))
         assert (found.outcome[0] == Outcome.PROVED) == oracle.stable_around(x, eps)
+
+
+TINY = -5e-324, 1e-30, 1e-30
+"""Beside a move by 1e16 that ends above the first, moves above the others cost less than any sum of doubles tells."""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_proofs_of_ties_hold_where_only_a_leaf_is_too_dear(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    builder = EnsembleBuilder(n_features=3, classes=[0, 1])
+    for _ in range(rng.integers(2, 6)):
+        first, second = rng.permutation(3)[:2]
+        votes = np.eye(2)[[0, rng.integers(2), 0, rng.integers(2), 1]]
+        builder.add_tree(
+            feature=[first, LEAF, second, LEAF, LEAF], threshold=[TINY[first], 0, TINY[second], 0, 0],
+            left=[1, LEAF, 3, LEAF, LEAF], right=[2, LEAF, 4, LEAF, LEAF], scores=votes,
+        )  # fmt: skip
+    ensemble, x = builder.build(), (-1e16, 1e-30, 1e-30)
+    plain = OracleAttacker(((-math.inf, math.inf),) * 3, (1,) * 3, None, int(rng.integers(1, 4)), 1e16)
+    oracle, attacker = FastOracle(ensemble, plain), as_attacker(plain)
+    local = Local(ensemble, attacker.bind(ensemble), proof_limit=NO_LIMIT)
+    found = local.decide(np.array([x]), np.zeros(3))
+    assert (found.outcome[0] == Outcome.PROVED) == oracle.stable_around(x, (0.0,) * 3)
+    if found.outcome[0] == Outcome.PROVED:
+        checked = Claims(ensemble, attacker, [x], []).check(0, 0, found.proofs[0])
+        assert checked.checked == [0], checked.rejected
 
 
 @pytest.mark.parametrize("limit", [Fraction(7), Fraction(1, 3), Fraction(2) ** -400, Fraction(1, 3**700)])

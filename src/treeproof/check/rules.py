@@ -233,6 +233,14 @@ class Box:
                         some |= bool(self.cells[f] & ~mask)
                         self.keep(f, mask)
 
+    def pay_exactly(self) -> None:
+        """Leaves out what nobody can pay for, or what holds no valid row, by prices that are not rounded."""
+        is_too_dear = self.claim.is_too_dear
+        self.is_empty |= is_too_dear(self.cells)
+        for t, leaves in enumerate(self.trees if not self.is_empty else ()):
+            own = [[cells & leaf.cells.get(f, cells) for f, cells in enumerate(self.cells)] for leaf in leaves]
+            self.drop(t, [not is_too_dear(cells) for cells in own])
+
     @property
     def bound(self) -> int:
         """What leaves can give at most, if each tree has its best one."""
@@ -509,24 +517,28 @@ def _end(box: Box, weights: Weights | None, op: int, steps: Steps) -> None:
 
 
 def _close(box: Box, weights: Weights | None) -> None:
-    if box.is_closed:
-        return
-    bound, needed = box.bound, box.claim.needed
-    if weights is not None:
-        weighed = Weighed(box, weights)
-        bound, needed = weighed.bound, weighed.needed
-    if bound >= needed and not box.claim.is_too_dear(box.cells):
-        raise Rejected(f"a box may give {bound}, which is not below {needed}")
+    if not _is_closed(box, weights):
+        box.pay_exactly()
+        if not _is_closed(box, weights):
+            raise Rejected(f"a box may give {box.bound}, which is not below {box.claim.needed}")
+
+
+def _is_closed(box: Box, weights: Weights | None) -> bool:
+    return box.is_closed or (weights is not None and Weighed(box, weights).is_closed)
 
 
 def _check_decided(box: Box) -> None:
-    if box.is_empty:
-        return
-    for leaves in box.trees:
-        if any(leaf.kind != leaves[0].kind for leaf in leaves):
-            raise Rejected("a box that is called decided leaves a choice between leaves")
-    if not box.claim.keeps_label([leaves[0] for leaves in box.trees]) and not box.claim.is_too_dear(box.cells):
-        raise Rejected("a box that is called decided has a label that the attacker wants")
+    if not _is_decided(box):
+        box.pay_exactly()
+    if not box.is_empty and not _is_decided(box):
+        raise Rejected("a box called decided leaves a choice between leaves, or a label that the attacker wants")
+
+
+def _is_decided(box: Box) -> bool:
+    """Whether a box leaves one leaf of each tree, and these keep the label."""
+    return all(len({leaf.kind for leaf in leaves}) == 1 for leaves in box.trees) and box.claim.keeps_label(
+        [leaves[0] for leaves in box.trees]
+    )
 
 
 def halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:

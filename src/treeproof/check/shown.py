@@ -201,7 +201,12 @@ def _why(box: Box, weights: Weights | None) -> str:
         is_closed = weighed.is_closed
     if is_closed:
         return said
-    return "it is too dear, or no valid row is there" if claim.is_too_dear(box.cells) else f"it is not: {said}"
+    exact = box.copy()
+    exact.pay_exactly()
+    if exact.is_empty:
+        return "it is too dear, or no valid row is there"
+    has_fewer = exact.trees != box.trees
+    return f"{_why(exact, weights)}, by prices that are not rounded" if has_fewer else f"it is not: {said}"
 
 
 def _sum(claim: Claim, unit: Fraction, best: int, most: int, least: int) -> str:
