@@ -98,7 +98,7 @@ class Views:
             raise Rejected("a column is in two groups")
         self._columns = list(dict.fromkeys(behind.get(f, (f,)) for f in range(n)))
         nothing: list[Size] = [0.0] * len(self._columns)
-        self._sizes = [nothing, *(self._sizes_of(each, n) for each in self.around)]
+        self.sizes = [nothing, *(self._sizes_of(each, n) for each in self.around)]
         self._usual = self._view(self._groups_with([()] * len(self._groups)))
 
     def accepts(self, x: Sequence[float]) -> bool:
@@ -142,7 +142,7 @@ class Views:
             for tree in self._model.trees
         ]
         model = replace(self._model, n_features=len(columns), trees=trees) if groups else self._model
-        return View(model, columns, self._purses(columns), self._sizes, self.reach.relations, members)
+        return View(model, columns, self._purses(columns), self.sizes, self.reach.relations, members)
 
     def _purses(self, columns: Sequence[Column]) -> list[tuple[Fraction, frozenset[int]]]:
         paying = columns if self._attacker["power"] is None else self.reach.columns

@@ -236,7 +236,12 @@ def _check_row(question: Question, proofs: ProofFile, row: int, found: Checked) 
 
 def _follows(view: View, which: int, known: set[int]) -> bool:
     """Whether a neighbourhood lies in one that is known."""
-    return any(all(map(_is_within, view.sizes[which], view.sizes[other])) for other in known)
+    return any(is_inside(view.sizes, which, other) for other in known)
+
+
+def is_inside(sizes: Sequence[Sequence[Size]], which: int, other: int) -> bool:
+    """Whether a neighbourhood lies in another one."""
+    return all(map(_is_within, sizes[which], sizes[other]))
 
 
 def _is_within(size: Size, other: Size) -> bool:

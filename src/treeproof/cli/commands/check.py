@@ -53,7 +53,7 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
     import treeproof as tp
     from treeproof.check.objects import checked_rows
     from treeproof.check.proofs import Asked, attacks_in
-    from treeproof.check.results import in_words
+    from treeproof.check.results import NO_PROOFS, in_words
 
     sample, note = asked.sample, asked.note
     if asked.seed is not None and sample is None:
@@ -90,10 +90,14 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
         found.checked += checked.checked
     for line in in_words(question, found, rows):
         screen.say(f"follows    {line}")
+    bare = {row: why for row, why in found.unchecked.items() if why != NO_PROOFS}
+    _say_reasons("unchecked", bare)
     if checked is not None:
         _say_proofs(checked)
     else:
         _say_unproved(int(result.is_proved[rows].sum()), "rows that are called proved", asked.no_proofs)
+    if bare:
+        click.get_current_context().exit(1)
 
 
 def _check_map(asked: CheckOptions, ensemble: Ensemble, seed: int) -> None:
@@ -137,19 +141,13 @@ def _say_proofs(found: ProofCheck) -> None:
 
     Ends with 1 if some are missing.
     """
-    from treeproof.check.proofs import by_reason
-
     counts = found.counts
     percent = 100 * counts.checked // counts.proved if counts.proved else 100
     screen.say(
         f"proofs     {counts.checked} of {counts.proved} proved rows ({percent}%) checked by treeproof {found.version}"
     )
-    for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
-        said = by_reason(reasons)
-        for rows, why in said[:MOST_REASONS]:
-            screen.say(f"{word:10} {rows}: {why}")
-        if len(said) > MOST_REASONS:
-            screen.say(f"{word:10} and rows with {len(said) - MOST_REASONS} other reasons")
+    _say_reasons("rejected", found.rejected)
+    _say_reasons("unchecked", found.unchecked)
     if found.rejected:
         row, why = next(iter(found.rejected.items()))
         raise SoundnessError(f"{len(found.rejected)} proofs do not hold; the first is that of row {row}: {why}")
@@ -157,6 +155,17 @@ def _say_proofs(found: ProofCheck) -> None:
         raise KeyboardInterrupt
     if found.unchecked:
         click.get_current_context().exit(1)
+
+
+def _say_reasons(word: str, reasons: dict[int, str]) -> None:
+    """Names rows that do not count as checked, and why."""
+    from treeproof.check.proofs import by_reason
+
+    said = by_reason(reasons)
+    for rows, why in said[:MOST_REASONS]:
+        screen.say(f"{word:10} {rows}: {why}")
+    if len(said) > MOST_REASONS:
+        screen.say(f"{word:10} and rows with {len(said) - MOST_REASONS} other reasons")
 
 
 def _say_drawn(asked: CheckOptions, seed: int) -> None:
