@@ -11,9 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from treeproof.check.chains import Leap, Rule
+from treeproof.check.chains import MOST_RULES, Leap, Rule
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import printed
+from treeproof.check.rules import Rejected
 
 PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
 """What may be given for each column, and what holds for columns that are not named."""
@@ -97,7 +98,10 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
         for f, (low, high) in enumerate(zip(model["value_low"], model["value_high"], strict=True))
     ]
-    for rule in attacker.get("rules") or ():
+    rules = attacker.get("rules") or ()
+    if len(rules) > MOST_RULES:
+        raise Rejected(f"the attacker has more than {MOST_RULES:,} rules; let one say more: a range")
+    for rule in rules:
         f = names.position(rule["column"])
         if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from treeproof.check.doubles import Grid, nearest, printed, quotient
 
-MOST_RANGES = 50_000
-"""Of what chains lead to; there may be no end of them. The search follows as many, and refuses more."""
+MOST_RULES, MOST_RANGES, MOST_STEPS = 10_000, 50_000, 2_000_000
+"""Of an attacker; of what chains lead to, since there may be no end of them; and of these times rules.
+
+The search follows as many, and refuses more.
+"""
 MOST_SPENT = 2**40 + 1
 """What chains cost at most, if there is no budget: more than any budget of a group."""
 
@@ -73,7 +76,7 @@ def chains(
     parts = math.lcm(*(end.denominator for some in (*ends, *(rule[:4] for rule in rules)) for end in some))
     inside, *todo = [(int(low * parts), int(high * parts)) for low, high in ends]
     ways = [(*(int(end * parts) for end in rule[:4]), rule.cost) for rule in rules]
-    for price, low, high in _spread(ways, inside, budget, todo):
+    for price, low, high in _spread(ways, inside, budget, todo, len(rules)):
         yield price, quotient(low, parts), quotient(high, parts)
 
 
@@ -95,14 +98,19 @@ def chains_on(
         for rule in rules
     ]
     ways = [way for way in ways if way[2] <= way[3]]
-    yield from _spread(ways, grid.numbers(*domain), budget, [numbers])
+    yield from _spread(ways, grid.numbers(*domain), budget, [numbers], len(rules))
 
 
 def _spread(
-    ways: Sequence[tuple[int, ...]], inside: tuple[int, int], budget: Fraction | None, starts: Sequence[tuple[int, int]]
+    ways: Sequence[tuple[int, ...]],
+    inside: tuple[int, int],
+    budget: Fraction | None,
+    starts: Sequence[tuple[int, int]],
+    n_rules: int,
 ) -> Iterator[tuple[int, float, float]]:
     """What rules make of ranges of whole numbers; the last range may be infinite."""
-    queue, reached, left = [(0, low, high) for low, high in starts if low <= high], _Ranges(), MOST_RANGES
+    queue, reached = [(0, low, high) for low, high in starts if low <= high], _Ranges()
+    left = min(MOST_RANGES, MOST_STEPS // n_rules)
     while queue:
         price, low, high = heapq.heappop(queue)
         if not reached.add(low, high):

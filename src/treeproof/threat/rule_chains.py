@@ -24,8 +24,11 @@ from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.numbers.patience import look
 from treeproof.threat.step_grid import StepGrid, origin_of
 
-MOST_PIECES = 50_000
-"""Of what chains reach; more are refused, since there may be no end of them. `check/chains.py` follows as many."""
+MOST_PIECES, MOST_STEPS = 50_000, 2_000_000
+"""Of what chains reach, and pieces times rules; more are refused, since there may be no end of them.
+
+`check/chains.py` follows as many.
+"""
 LOOK_EVERY = 64
 """Pieces from one look at the time to the next."""
 MOST_CELLS = 20_000
@@ -113,6 +116,10 @@ class RuleChains(FieldsOnly):
         """What the rules lead to, on different grids."""
         return {}
 
+    @property
+    def _most(self) -> int:
+        return min(MOST_PIECES, MOST_STEPS // len(self.rules))
+
     def base(self, x: float) -> Fraction:
         """The base of a row's grid."""
         return Fraction(0) if self.grid is None else origin_of(x) % self.grid.step
@@ -127,7 +134,7 @@ class RuleChains(FieldsOnly):
         if found is None:
             origin = decimal_of(start)
             begin = self._numbers(base, start, start) if self.grid else (origin, True, origin, True)
-            pieces = spread(begin, self.arrows(base), self.budget) if begin else []
+            pieces = spread(begin, self.arrows(base), self.budget, self._most) if begin else []
             found = _reached((price, *self._doubles(base, first, last)) for price, first, _, last, _ in pieces)
             _keep(self._ends, (base, start), found, MOST_STARTS)
         return found
@@ -141,7 +148,8 @@ class RuleChains(FieldsOnly):
         found = self._known.get((base, first, last))
         if found is None:
             end = self._numbers(base, first, last) if first <= last else None
-            pieces = spread(end, [arrow.back() for arrow in self.arrows(base)], self.budget) if end else []
+            back = [arrow.back() for arrow in self.arrows(base)]
+            pieces = spread(end, back, self.budget, self._most) if end else []
             found = _reached(
                 (price, *self._doubles(base, low, high))
                 if self.grid
@@ -213,7 +221,9 @@ def _keep(known: dict[Any, Any], key: Any, value: Any, most: int) -> None:
     known[key] = value
 
 
-def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
+def spread(
+    start: Range, arrows: list[Arrow], budget: int | None, allowed: int = MOST_PIECES
+) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
     """The ranges (price, first, closed, last, closed) that arrows lead to from `start`, cheapest first.
 
     All numbers are brought to one denominator, and doubled: then a range without its end `n` is one that ends
@@ -237,11 +247,11 @@ def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[
         found.append((price, first, last))
         if len(found) % LOOK_EVERY == 0:
             look()
-        if len(found) > MOST_PIECES:
+        if len(found) > allowed:
             raise InvalidInput(
-                f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "
-                "budget= or --budget, since files of TREANT state none (it binds the cheapest attack with within=True "
-                "only)"
+                f"chains of rules lead to more than {allowed} values; give the attacker a domain, fewer rules, or a "
+                "budget: budget= or --budget, since files of TREANT state none (it binds the cheapest attack with "
+                "within=True only)"
             )
         for begin, end, least, most, after, before, cost in ways:
             to_first = max(max(first, begin) + least, after)
