@@ -161,10 +161,10 @@ def _column(
     inside = None if ends is None else tuple(sorted({end for end in ends if low <= end <= high}))
     matrix: dict[tuple[float, float], int] | None = None
     if isinstance(given["costs"], dict):
-        matrix = {}
+        matrix, allowed = {}, None if inside is None else set(inside)
         for one, other, cost in given["costs"]["matrix"]:
             start, end = names.double(f, one), names.double(f, other)
-            if start is not None and end is not None and low <= end <= high and (inside is None or end in inside):
+            if start is not None and end is not None and low <= end <= high and (allowed is None or end in allowed):
                 matrix[start, end] = min(cost, matrix.get((start, end), cost))
     unit = float(given["scale"])
     if not unit > 0:

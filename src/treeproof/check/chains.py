@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from treeproof.check.doubles import Grid, nearest, printed, quotient
 
-MOST_RULES, MOST_RANGES, MOST_STEPS = 10_000, 50_000, 2_000_000
+MOST_RULES, MOST_RANGES, MOST_STEPS = 10_000, 50_000, 1_000_000
 """Of an attacker; of what chains lead to, since there may be no end of them; and of these times rules.
 
 The search follows as many, and refuses more.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -181,9 +181,12 @@ def _node(node: Node, place: int, values: tuple[float, ...]) -> Node:
 def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> Column:
     """A group for somebody who changes its members one by one, and pays for each; the first n codes are valid."""
     matrix: dict[tuple[float, float], Any] = {}
-    for start, one in enumerate(codes):
-        for end, other in enumerate(codes[:n]):
-            prices = [_least(column, a, b) for column, a, b in zip(members, one, other, strict=True)]
+    least = lru_cache(None)(lambda f, *change: _least(members[f], *change))
+    set_to = [{f: value for f, value in enumerate(vector) if value} for vector in codes]  # most members are 0
+    for start, one in enumerate(set_to):
+        for end, other in enumerate(set_to[:n]):
+            changes = ((f, one.get(f, 0.0), other.get(f, 0.0)) for f in {**one, **other})
+            prices = [least(*change) for change in changes if change[1] != change[2]]
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)

@@ -21,9 +21,9 @@ from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rules import Leaf, Rejected, check_tree, held
+from treeproof.check.rules import MOST_CELLS, Leaf, Rejected, check_tree, held
 
-PROVED = 0
+PROVED, MOST_SIZES = 0, 2**28
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
 Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
 """Per column the ends of the doubles that neighbours of a part have; None: any."""
@@ -101,6 +101,8 @@ class Question:
         per_row = [*(result[name] for name in self.per_row if name in result), *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
+        if len(result["epsilons"]) ** 2 * self.model.n_features > MOST_SIZES:
+            raise Rejected("the result has too many neighbourhoods for so many columns; ask about fewer at a time")
         self.views = Views(model, self.model, self.attacker, result)
         self._classes = {key_of(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
@@ -311,6 +313,8 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
         raise Rejected(f"class {label} is no label of such a part")
     if asked.is_itself and label != view.model.label(asked.x):
         raise Rejected(f"the row itself is not of class {label}")  # which matters if it is not valid
+    if n_extra > MOST_CELLS:
+        raise Rejected(f"there are {n_extra:,} further cuts")
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())

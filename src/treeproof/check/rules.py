@@ -6,7 +6,7 @@ live that a row of the box may come to and pay for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -142,6 +142,15 @@ class Weights:
     """Per tree and column a number for each segment."""
     rounds: int = 0
     """How often leaves are left out with which nothing can win."""
+
+    @cached_property
+    def words(self) -> int:
+        """How much memory its masks take."""
+        return sum(map(_words, self.segments.values()))
+
+
+def _words(masks: Iterable[int]) -> int:
+    return sum(mask.bit_length() for mask in masks) // 64
 
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
@@ -453,9 +462,9 @@ class Steps(Protocol):
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
     waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
-    closed = 0
+    closed, size = 0, len(claim.region) + len(claim.trees) + _words(claim.region)
     while waiting:
-        box, weights = held(waiting, len(claim.region) + len(claim.trees)).pop()
+        box, weights = held(waiting, size).pop()
         steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):
@@ -471,6 +480,7 @@ def check_tree(claim: Claim, steps: Steps) -> int:
             other_weights = _about(claim, steps.weights())
             _weigh(box, other_weights)
             waiting.append((box, other_weights if op == WEIGH else weights))
+            held([None], sum({id(one): one.words for _, one in waiting if one is not None}.values()))
         else:
             _end(box, weights, op, steps)
             closed += 1

@@ -24,7 +24,7 @@ from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.numbers.patience import look
 from treeproof.threat.step_grid import StepGrid, origin_of
 
-MOST_PIECES, MOST_STEPS = 50_000, 2_000_000
+MOST_PIECES, MOST_STEPS = 50_000, 1_000_000
 """Of what chains reach, and pieces times rules; more are refused, since there may be no end of them.
 
 `check/chains.py` follows as many.
