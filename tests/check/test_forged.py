@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import pytest
 
+import treeproof as tp
 from tests.support.made_up import Proofs, attacker_content, model_content, result_content, stump
 from tests.support.naive_proofs import double, number
 from treeproof.check.clashes import SUM
@@ -14,6 +16,7 @@ from treeproof.check.evidence import Reach
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
 from treeproof.check.rules import CLOSED, CUT_LEFT, WEIGH, Rejected
+from treeproof.importers.native import load_bytes
 
 
 def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM) -> bool:
@@ -57,6 +60,36 @@ def test_members_of_a_group_may_be_rewritten_in_many_steps(steps: int) -> None:
 def test_labels_that_are_equal_are_not_the_same(classes: list[Any]) -> None:
     model = model_content([stump(0, [-1.0, 0.0, 1.0], [-1.0, 1.0, 0.0])], classes)
     assert not _holds(model, result_content([0.0], "a", attacker_content(**MOVES, goal=[classes[1]])), 2)
+
+
+LP = {"power": 2, "radius": 0.5, "intervals": {"all": [-0.5, 0.5]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "others"),
+    [
+        (
+            LP,
+            [{"budget": 0}, {"budget": 9}, {"costs": {"all": 2}}, {"intervals": {"all": [-0.1, 0.1]}}, {"radius": 9.0}],
+        ),
+        (LP, [{name: {"all": 1}} for name in ("blank", "fill")] + [{"unseen": True}]),
+        (LP, [{"groups": [{"name": "g", "columns": ["a"], "budget": 1}]}, {"intervals": {"each": [[-0.5, 0.4]]}}]),
+        (MOVES, [{"radius": 0.5}, {"scale": {"all": 2.0}}, {"up": ["a"]}, {"down": ["a"]}]),
+        ({"rules": [{"column": "a", "change": 1, "cost": 1}]}, [MOVES, {"costs": {"all": 2}}, {"power": 1}, LP]),
+    ],
+)
+def test_fields_that_an_attacker_does_not_obey_are_refused(
+    fields: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
+    """As who reads attackers refuses them: one who only goes up would be believed to go down."""
+    model = model_content([stump(0, NO, YES)], ["no", "yes"])
+    Question.of(model, result_content([0.0], "no", attacker_content(**fields)))
+    for other in others:
+        attacker = attacker_content(**{**fields, **other})
+        with pytest.raises(Rejected, match="do not go with each other"):
+            Question.of(model, result_content([0.0], "no", attacker))
+        with pytest.raises(tp.InvalidInput):
+            tp.Attacker.from_json(json.dumps(attacker)).bind(load_bytes(json.dumps(model).encode(), voting=None))
 
 
 def test_names_of_columns_mean_one_column() -> None:

@@ -116,6 +116,20 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     return [replace(column, budget=limit) for column in columns]
 
 
+def check_kind(attacker: Mapping[str, Any]) -> None:
+    """Rejects fields that an attacker of its kind does not obey: distances in an Lp norm, rules, or intervals."""
+    ((how, given),) = attacker["intervals"].items()
+    moves = [given] if how == "all" else given if how == "each" else [move for _, move in given]
+    radius, is_lp, rules = attacker["radius"], attacker["power"] is not None, attacker.get("rules")
+    others = ("budget", "blank", "fill", "unseen", "groups", "rules") if is_lp else ("scale", "up", "down")
+    odd = any(attacker.get(name) not in (None, []) and attacker[name] is not False for name in others)
+    odd |= not is_lp and radius != 0
+    if is_lp or rules:
+        odd |= attacker["costs"] != {"all": 1} or any(move != [-radius, radius] for move in moves)
+    if odd:
+        raise Rejected("the attacker has fields that do not go with each other: an Lp norm, rules, or intervals")
+
+
 def accepts(model: Mapping[str, Any], columns: Sequence[Column], row: Sequence[float]) -> bool:
     """Whether a model accepts every value of a row, and the domain contains it."""
     takes, never = model["handles_missing"], model.get("no_missing", ())

@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
+from treeproof.check.attackers import check_kind
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
 from treeproof.check.clashes import Pairs, check_clash
 from treeproof.check.columns import ANY, Column, Size
@@ -95,6 +96,7 @@ class Question:
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
+        check_kind(self.attacker)
         rows = (row for name in ("X", "neighbour", "attacked") for row in result.get(name, ()))
         if {result["n_features"], *map(len, rows)} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
