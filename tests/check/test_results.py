@@ -82,7 +82,7 @@ def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
     for damaged, message in (
         (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "the model gives it another label"),
         (with_entry(result, "stability", unstable, P), "no counterexample"),
-        (with_entry(result, "stability", stable, R), "no counterexample"),
+        (with_entry(result, "stability", stable, R), "in a larger or smaller one"),
         (with_entry(result, "has_witness", broken, False), "rows of a counterexample that it does not have"),
         (with_entry(result, "attacked", broken, result.neighbour[broken]), "another attacked_label"),
         (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample|attacked_label"),

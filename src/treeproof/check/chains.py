@@ -12,10 +12,7 @@ from typing import NamedTuple
 from treeproof.check.doubles import Grid, nearest, printed, quotient
 
 MOST_RULES, MOST_RANGES, MOST_STEPS = 10_000, 50_000, 1_000_000
-"""Of an attacker; of what chains lead to, since there may be no end of them; and of these times rules.
-
-The search follows as many, and refuses more.
-"""
+"""Of an attacker; of what chains lead to; of these times rules. The search follows as many, and refuses more."""
 MOST_SPENT = 2**40 + 1
 """What chains cost at most, if there is no budget: more than any budget of a group."""
 
@@ -76,7 +73,7 @@ def chains(
     parts = math.lcm(*(end.denominator for some in (*ends, *(rule[:4] for rule in rules)) for end in some))
     inside, *todo = [(int(low * parts), int(high * parts)) for low, high in ends]
     ways = [(*(int(end * parts) for end in rule[:4]), rule.cost) for rule in rules]
-    for price, low, high in _spread(ways, inside, budget, todo, len(rules)):
+    for price, low, high in _spread(ways, inside, budget, todo):
         yield price, quotient(low, parts), quotient(high, parts)
 
 
@@ -97,20 +94,16 @@ def chains_on(
         )
         for rule in rules
     ]
-    ways = [way for way in ways if way[2] <= way[3]]
-    yield from _spread(ways, grid.numbers(*domain), budget, [numbers], len(rules))
+    ways = [way for way in ways if way[0] <= way[1] and way[2] <= way[3]]
+    yield from _spread(ways, grid.numbers(*domain), budget, [numbers])
 
 
 def _spread(
-    ways: Sequence[tuple[int, ...]],
-    inside: tuple[int, int],
-    budget: Fraction | None,
-    starts: Sequence[tuple[int, int]],
-    n_rules: int,
+    ways: Sequence[tuple[int, ...]], inside: tuple[int, int], budget: Fraction | None, starts: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, float, float]]:
     """What rules make of ranges of whole numbers; the last range may be infinite."""
     queue, reached = [(0, low, high) for low, high in starts if low <= high], _Ranges()
-    left = min(MOST_RANGES, MOST_STEPS // n_rules)
+    left = min(MOST_RANGES, MOST_STEPS // max(1, len(ways)))
     while queue:
         price, low, high = heapq.heappop(queue)
         if not reached.add(low, high):

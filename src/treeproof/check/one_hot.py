@@ -185,8 +185,8 @@ def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> C
     set_to = [{f: value for f, value in enumerate(vector) if value} for vector in codes]  # most members are 0
     for start, one in enumerate(set_to):
         for end, other in enumerate(set_to[:n]):
-            changes = ((f, one.get(f, 0.0), other.get(f, 0.0)) for f in {**one, **other})
-            prices = [least(*change) for change in changes if change[1] != change[2]]
+            changed = (f for f in {**one, **other} if one.get(f) != other.get(f))
+            prices = [least(f, one.get(f, 0.0), other.get(f, 0.0)) for f in changed]
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)

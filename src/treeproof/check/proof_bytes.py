@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from treeproof.check.rules import MOST_CELLS, Box, Rejected, Weights
 
@@ -131,7 +131,7 @@ class Reader:
                     own.append(level - reached[piece])
                 shares.setdefault(tree, {})[f] = own
         scale = Fraction(2) ** exponent
-        return Weights(scale, rate, segments, shares, rounds)
+        return Weights(scale, rate, segments, shares, rounds, self._bits // 64)
 
     def _rising(self, n: int) -> list[int]:
         """Numbers that rise, as what each is more than one above the last."""
@@ -148,12 +148,8 @@ class Reader:
 
     def _between(self, cuts: list[int]) -> list[int]:
         """Masks of the cells up to the first cut, up to the next, and above the last: of them there is no end."""
-        masks, below = [], 0
         self._bits += (1 + len(cuts)) * max(cuts, default=0)
         if max(cuts, default=0) > self.cells or self._bits > MOST_OF_MASKS:
             raise Rejected(f"there is no cell {max(cuts)}, or there are too many sets of cells")
-        for cut in cuts:
-            upto = (1 << (cut + 1)) - 1
-            masks.append(upto & ~below)
-            below = upto
-        return [*masks, ~below]
+        below = [0, *((2 << cut) - 1 for cut in cuts)]
+        return [*(upto & ~one for one, upto in pairwise(below)), ~below[-1]]

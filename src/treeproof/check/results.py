@@ -93,9 +93,9 @@ class Evidence:
 
     def _do_agree(self, *said: int) -> bool:
         """Whether all is proved within what is proved, and refuted around what is refuted."""
-        pairs = [pair for pair in permutations(range(len(said)), 2) if said[pair[0]] != said[pair[1]]]
-        odd = (pair for pair in pairs if said[pair[0]] == REFUTED or said[pair[1]] == PROVED)
-        return not any(self._is_inside(*pair) for pair in odd)
+        pairs = permutations(enumerate(said), 2)
+        odd = (pair for pair in pairs if pair[0][1] != pair[1][1] and (pair[0][1] == REFUTED or pair[1][1] == PROVED))
+        return not any(self._is_inside(small, large) for (small, _), (large, _) in odd)
 
     def _refuted(self, row: int, x: list[float], near: list[float], attacked: list[float]) -> Collection[int]:
         """Of what a counterexample holds: 0 is the row itself, k its k-th neighbourhood."""

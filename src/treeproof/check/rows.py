@@ -231,16 +231,11 @@ def _check_row(question: Question, proofs: ProofFile, row: int, found: Checked) 
         # It is no neighbour of itself, and the attacker finds it as it is.
         known.clear()
     found.counterexamples, found.boxes = attacks, boxes
-    left = [which for which in question.proved(row) if not _follows(view, which, known)]
+    left = [k for k in question.proved(row) if not any(is_inside(view.sizes, k, other) for other in known)]
     if left:
         found.unchecked[row] = proofs.without.get(row, f"there is no proof of {left}")
     else:
         found.checked.append(row)
-
-
-def _follows(view: View, which: int, known: set[int]) -> bool:
-    """Whether a neighbourhood lies in one that is known."""
-    return any(is_inside(view.sizes, which, other) for other in known)
 
 
 def is_inside(sizes: Sequence[Sequence[Size]], which: int, other: int) -> bool:

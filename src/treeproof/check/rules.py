@@ -6,7 +6,7 @@ live that a row of the box may come to and pay for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -143,14 +143,8 @@ class Weights:
     rounds: int = 0
     """How often leaves are left out with which nothing can win."""
 
-    @cached_property
-    def words(self) -> int:
-        """How much memory its masks take."""
-        return sum(map(_words, self.segments.values()))
-
-
-def _words(masks: Iterable[int]) -> int:
-    return sum(mask.bit_length() for mask in masks) // 64
+    words: int = 0
+    """The memory that masks of segments take."""
 
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
@@ -462,7 +456,8 @@ class Steps(Protocol):
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
     waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
-    closed, size = 0, len(claim.region) + len(claim.trees) + _words(claim.region)
+    closed, size = 0, len(claim.region) + len(claim.trees)
+    size += sum(mask.bit_length() for mask in claim.region) // 64
     while waiting:
         box, weights = held(waiting, size).pop()
         steps.at(box, weights)

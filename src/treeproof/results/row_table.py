@@ -106,10 +106,7 @@ class RowTable:
             outcomes[rows & (outcomes == Outcome.PROVED)] = Outcome.UNKNOWN
 
     def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
-        """Takes over what a table of these rows knows; what that leaves open may be known here.
-
-        So may the smallest neighbourhood in which they are refuted, by a counterexample that is kept then.
-        """
+        """Takes over what a table of these rows knows; what that leaves open, or counterexamples, may be known here."""
         is_new = (part.resilience == Outcome.REFUTED) & (self.resilience[:, rows] != Outcome.REFUTED)
         found = part.has_witness & (is_new.any(axis=0) | ~self.has_witness[rows])
         found |= part.refuted == Refuted.STABILITY

@@ -25,10 +25,7 @@ from treeproof.numbers.patience import look
 from treeproof.threat.step_grid import StepGrid, origin_of
 
 MOST_PIECES, MOST_STEPS = 50_000, 1_000_000
-"""Of what chains reach, and pieces times rules; more are refused, since there may be no end of them.
-
-`check/chains.py` follows as many.
-"""
+"""Of what chains reach, and pieces times rules; there may be no end of them. `check/chains.py` follows as many."""
 LOOK_EVERY = 64
 """Pieces from one look at the time to the next."""
 MOST_CELLS = 20_000
@@ -116,10 +113,6 @@ class RuleChains(FieldsOnly):
         """What the rules lead to, on different grids."""
         return {}
 
-    @property
-    def _most(self) -> int:
-        return min(MOST_PIECES, MOST_STEPS // len(self.rules))
-
     def base(self, x: float) -> Fraction:
         """The base of a row's grid."""
         return Fraction(0) if self.grid is None else origin_of(x) % self.grid.step
@@ -134,7 +127,7 @@ class RuleChains(FieldsOnly):
         if found is None:
             origin = decimal_of(start)
             begin = self._numbers(base, start, start) if self.grid else (origin, True, origin, True)
-            pieces = spread(begin, self.arrows(base), self.budget, self._most) if begin else []
+            pieces = spread(begin, self.arrows(base), self.budget) if begin else []
             found = _reached((price, *self._doubles(base, first, last)) for price, first, _, last, _ in pieces)
             _keep(self._ends, (base, start), found, MOST_STARTS)
         return found
@@ -148,8 +141,7 @@ class RuleChains(FieldsOnly):
         found = self._known.get((base, first, last))
         if found is None:
             end = self._numbers(base, first, last) if first <= last else None
-            back = [arrow.back() for arrow in self.arrows(base)]
-            pieces = spread(end, back, self.budget, self._most) if end else []
+            pieces = spread(end, [arrow.back() for arrow in self.arrows(base)], self.budget) if end else []
             found = _reached(
                 (price, *self._doubles(base, low, high))
                 if self.grid
@@ -221,9 +213,7 @@ def _keep(known: dict[Any, Any], key: Any, value: Any, most: int) -> None:
     known[key] = value
 
 
-def spread(
-    start: Range, arrows: list[Arrow], budget: int | None, allowed: int = MOST_PIECES
-) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
+def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
     """The ranges (price, first, closed, last, closed) that arrows lead to from `start`, cheapest first.
 
     All numbers are brought to one denominator, and doubled: then a range without its end `n` is one that ends
@@ -237,7 +227,7 @@ def spread(
         return 2 * end.numerator * (scale // end.denominator)
 
     ways = [(*map(whole, (*before, *shift, *after)), cost) for before, shift, after, cost in arrows]
-    reached = _Ranges()
+    reached, allowed = _Ranges(), min(MOST_PIECES, MOST_STEPS // max(1, len(arrows)))
     found = []
     todo = [(0, whole(low) + (not with_low), whole(high) - (not with_high))]
     while todo:

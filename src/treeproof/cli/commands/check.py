@@ -52,7 +52,7 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
     """
     import treeproof as tp
     from treeproof.check.objects import checked_rows
-    from treeproof.check.proofs import Asked, attacks_in
+    from treeproof.check.proofs import Asked, attacks_in, by_reason
     from treeproof.check.results import NO_PROOFS, in_words
 
     sample, note = asked.sample, asked.note
@@ -91,7 +91,8 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
     for line in in_words(question, found, rows):
         screen.say(f"follows    {line}")
     bare = {row: why for row, why in found.unchecked.items() if why != NO_PROOFS}
-    _say_reasons("unchecked", bare)
+    for each in by_reason(bare):
+        screen.say("unchecked  {}: {}".format(*each))
     if checked is not None:
         _say_proofs(checked)
     else:
@@ -141,13 +142,19 @@ def _say_proofs(found: ProofCheck) -> None:
 
     Ends with 1 if some are missing.
     """
+    from treeproof.check.proofs import by_reason
+
     counts = found.counts
     percent = 100 * counts.checked // counts.proved if counts.proved else 100
     screen.say(
         f"proofs     {counts.checked} of {counts.proved} proved rows ({percent}%) checked by treeproof {found.version}"
     )
-    _say_reasons("rejected", found.rejected)
-    _say_reasons("unchecked", found.unchecked)
+    for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
+        said = by_reason(reasons)
+        for rows, why in said[:MOST_REASONS]:
+            screen.say(f"{word:10} {rows}: {why}")
+        if len(said) > MOST_REASONS:
+            screen.say(f"{word:10} and rows with {len(said) - MOST_REASONS} other reasons")
     if found.rejected:
         row, why = next(iter(found.rejected.items()))
         raise SoundnessError(f"{len(found.rejected)} proofs do not hold; the first is that of row {row}: {why}")
@@ -155,17 +162,6 @@ def _say_proofs(found: ProofCheck) -> None:
         raise KeyboardInterrupt
     if found.unchecked:
         click.get_current_context().exit(1)
-
-
-def _say_reasons(word: str, reasons: dict[int, str]) -> None:
-    """Names rows that do not count as checked, and why."""
-    from treeproof.check.proofs import by_reason
-
-    said = by_reason(reasons)
-    for rows, why in said[:MOST_REASONS]:
-        screen.say(f"{word:10} {rows}: {why}")
-    if len(said) > MOST_REASONS:
-        screen.say(f"{word:10} and rows with {len(said) - MOST_REASONS} other reasons")
 
 
 def _say_drawn(asked: CheckOptions, seed: int) -> None:
