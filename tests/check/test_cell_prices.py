@@ -19,20 +19,23 @@ from tests.support.any_attacker import random_attacker as random_attacker_of_all
 from tests.support.any_attacker import random_row
 from tests.support.category_models import random_model
 from tests.support.prices import price_table
+from treeproof.check import chains
 from treeproof.check.attackers import columns_of, is_affordable, purses_of, sizes_of
 from treeproof.check.chains import MOST_RANGES
 from treeproof.check.columns import Column
 from treeproof.check.fields import ATTACKER, check
 from treeproof.check.rules import Rejected
+from treeproof.errors import InvalidInput
 from treeproof.importers.native import as_text
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import NAN_CELL
 from treeproof.results.verification_file import epsilon_to_json
+from treeproof.threat import rule_chains, settings
 from treeproof.threat.attacker_file import content_of
 from treeproof.threat.epsilon import bind_around
-from treeproof.threat.rule_chains import MOST_PIECES
+from treeproof.threat.rule_chains import BoundRule
 
 LARGEST = sys.float_info.max
 NAN = math.nan
@@ -674,7 +677,38 @@ def test_rules_without_an_end_make_no_cell_dearer() -> None:
     assert prices[1:4] == [0, 3, 300]
     # After many tries nobody knows what can be had at all, but all of it costs as much as what was tried last.
     assert prices[4] == prices[0] == 3 * MOST_RANGES
-    assert MOST_RANGES == MOST_PIECES, "the search follows as many"
+
+
+def test_search_and_checker_follow_chains_equally_far() -> None:
+    assert (chains.MOST_RULES, chains.MOST_RANGES, chains.MOST_STEPS) == (
+        settings.MOST_RULES,
+        rule_chains.MOST_PIECES,
+        rule_chains.MOST_STEPS,
+    )
+
+
+def test_more_rules_than_anybody_follows_are_refused_before_any_of_them_is_followed() -> None:
+    rule = tp.Rule("x", change=1)
+    with pytest.raises(InvalidInput, match="at most 10,000 rules, got 10,001; let one say more: a range"):
+        tp.Attacker.rules([rule] * 10_001)
+    content = file_of(tp.Attacker.rules([rule]))
+    with pytest.raises(Rejected, match="more than 10,000 rules; let one say more: a range"):
+        columns_of(FILE, {**content, "rules": content["rules"] * 10_001})
+
+
+def test_the_more_rules_the_fewer_ranges_they_are_followed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So what waits is never more than steps, and both end where the other does."""
+    monkeypatch.setattr(chains, "MOST_STEPS", 600)
+    monkeypatch.setattr(rule_chains, "MOST_STEPS", 600)
+    for n in (1, 3, 20):
+        rules = [tp.Rule("x", change=7**k) for k in range(n)]
+        attacker = tp.Attacker.rules(rules, domain={"x": (0, 1e300)})
+        bound = tuple(BoundRule(1, change=(Fraction(7**k), Fraction(7**k))) for k in range(n))
+        ways = rule_chains.RuleChains(bound, (0.0, 1e300))
+        with pytest.raises(InvalidInput, match=f"more than {600 // n} values; give the attacker a domain, fewer rules"):
+            ways.ends(Fraction(0), 0.0)
+        *found, last = chains.chains(read(attacker)[0].rules, (0.0, 1e300), None, [(0.0, 0.0)])  # type: ignore[arg-type]
+        assert len(found) == 600 // n and last[1:] == (-math.inf, math.inf)
 
 
 def test_a_row_outside_of_the_domain_is_its_own_neighbour() -> None:

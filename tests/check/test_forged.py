@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import pytest
 
+import treeproof as tp
 from tests.support.made_up import Proofs, attacker_content, model_content, result_content, stump
-from tests.support.naive_proofs import number
+from tests.support.naive_proofs import double, number
 from treeproof.check.clashes import SUM
 from treeproof.check.evidence import Reach
+from treeproof.check.proof_bytes import Reader
 from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
-from treeproof.check.rules import CLOSED, CUT_LEFT, Rejected
+from treeproof.check.rules import CLOSED, CUT_LEFT, WEIGH, Rejected
+from treeproof.importers.native import load_bytes
 
 
 def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM) -> bool:
@@ -56,6 +60,36 @@ def test_members_of_a_group_may_be_rewritten_in_many_steps(steps: int) -> None:
 def test_labels_that_are_equal_are_not_the_same(classes: list[Any]) -> None:
     model = model_content([stump(0, [-1.0, 0.0, 1.0], [-1.0, 1.0, 0.0])], classes)
     assert not _holds(model, result_content([0.0], "a", attacker_content(**MOVES, goal=[classes[1]])), 2)
+
+
+LP = {"power": 2, "radius": 0.5, "intervals": {"all": [-0.5, 0.5]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "others"),
+    [
+        (
+            LP,
+            [{"budget": 0}, {"budget": 9}, {"costs": {"all": 2}}, {"intervals": {"all": [-0.1, 0.1]}}, {"radius": 9.0}],
+        ),
+        (LP, [{name: {"all": 1}} for name in ("blank", "fill")] + [{"unseen": True}]),
+        (LP, [{"groups": [{"name": "g", "columns": ["a"], "budget": 1}]}, {"intervals": {"each": [[-0.5, 0.4]]}}]),
+        (MOVES, [{"radius": 0.5}, {"scale": {"all": 2.0}}, {"up": ["a"]}, {"down": ["a"]}]),
+        ({"rules": [{"column": "a", "change": 1, "cost": 1}]}, [MOVES, {"costs": {"all": 2}}, {"power": 1}, LP]),
+    ],
+)
+def test_fields_that_an_attacker_does_not_obey_are_refused(
+    fields: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
+    """As who reads attackers refuses them: one who only goes up would be believed to go down."""
+    model = model_content([stump(0, NO, YES)], ["no", "yes"])
+    Question.of(model, result_content([0.0], "no", attacker_content(**fields)))
+    for other in others:
+        attacker = attacker_content(**{**fields, **other})
+        with pytest.raises(Rejected, match="do not go with each other"):
+            Question.of(model, result_content([0.0], "no", attacker))
+        with pytest.raises(tp.InvalidInput):
+            tp.Attacker.from_json(json.dumps(attacker)).bind(load_bytes(json.dumps(model).encode(), voting=None))
 
 
 def test_names_of_columns_mean_one_column() -> None:
@@ -182,3 +216,45 @@ def test_rows_that_nobody_may_ask_about_are_not_proved(
 def test_labels_are_those_of_the_model(fields: dict[str, Any]) -> None:
     model = model_content([stump(0, NO, YES)], ["no", "yes"])
     assert not _holds(model, result_content([0.0], "no", attacker_content(), **fields))
+
+
+# --- proofs that are bombs -------------------------------------------------------------------------------------------
+
+
+def test_further_cuts_are_no_more_than_cells() -> None:
+    model, result = model_content([stump(0, NO, YES)], ["no", "yes"]), result_content([0.0], "no", attacker_content())
+    question, payload = Question.of(model, result), b"".join(map(number, [1, 0, CLAIM, 0, 2**20 + 1]))
+    ((_, found),) = check_rows(question, Proofs(payload + bytes(99)), [0])  # type: ignore[arg-type]
+    assert found.rejected == {0: "there are 1,048,577 further cuts"}
+
+
+def far_up(cuts: int, cells: int) -> bytes:
+    """Weights of one column that is cut right below so many cells."""
+    column = number(0) + number(cuts) + number(cells - cuts) + bytes(cuts - 1) + bytes(cuts + 1) + number(0)
+    return number(0) + bytes(8) + number(0) + number(1) + column
+
+
+def test_few_bytes_make_no_large_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cut is one byte, and a mask of as many bits as there are cells below it."""
+    monkeypatch.setattr("treeproof.check.proof_bytes.MOST_OF_MASKS", 2**20)
+    assert len(Reader(far_up(14, 2**16)).weights().segments[0]) == 15
+    with pytest.raises(Rejected, match="too many sets of cells"):
+        Reader(far_up(16, 2**16)).weights()
+    chain = number(0) + number(2) + 2 * (number(0) + number(0) + far_up(8, 2**16)[12:23])
+    with pytest.raises(Rejected, match="too many sets of cells"):
+        Reader(chain + bytes(9)).chain()
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_parts_that_wait_are_counted_with_their_cells(weighed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box of 6,400 cells is as much as one of 100 columns, and so is each mask of weights."""
+    model = model_content([stump(0, NO, YES)], ["no", "yes"])
+    result = result_content([9000.0], "yes", attacker_content(intervals={"all": [-9e9, 9e9]}))
+    extra = b"".join(number(0) + double(float(cut)) for cut in range(6400))
+    weights = bytes([WEIGH]) + far_up(9, 6400) if weighed else b""
+    steps = b"".join(weights + bytes([CUT_LEFT, 0]) + number(cell) for cell in range(6339, 6300, -1))
+    payload = bytes([1, 0, CLAIM, 1]) + number(6400) + extra + steps + bytes(99)
+    for most in (2**26, 30 * 1000 if weighed else 30 * 100):
+        monkeypatch.setattr("treeproof.check.rules.MOST_HELD", most)
+        ((_, found),) = check_rows(Question.of(model, result), Proofs(payload), [0])  # type: ignore[arg-type]
+        assert ("a box may give" if most == 2**26 else "keeps too many parts waiting") in found.rejected[0]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,16 @@ from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.commands import run
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tests.support.results import changed
 from tests.support.strategies import Case, cases
 from treeproof.check.__main__ import main
+from treeproof.check.attacks import question_of
 from treeproof.check.objects import check_verification, drawn
+from treeproof.check.proof_file import ProofFile
+from treeproof.check.results import check_result
+from treeproof.importers import EnsembleBuilder
 from treeproof.results.row_table import Refuted
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
@@ -74,7 +82,7 @@ def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
     for damaged, message in (
         (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "the model gives it another label"),
         (with_entry(result, "stability", unstable, P), "no counterexample"),
-        (with_entry(result, "stability", stable, R), "no counterexample"),
+        (with_entry(result, "stability", stable, R), "in a larger or smaller one"),
         (with_entry(result, "has_witness", broken, False), "rows of a counterexample that it does not have"),
         (with_entry(result, "attacked", broken, result.neighbour[broken]), "another attacked_label"),
         (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample|attacked_label"),
@@ -197,6 +205,58 @@ def test_rows_that_nobody_attacks_and_rows_with_a_wrong_label_are_what_the_forma
     assert not result.correct[wrong]
     for stability, resilience in ((P, U), (U, U), (P, P)):
         assert not is_believed(everybody, outcomes(result, wrong, stability, resilience), tmp_path)
+
+
+@pytest.mark.parametrize("epsilons", [[0.01, 0.1], [0.05, {"age": 0.3}]], ids=["nested", "side by side"])
+def test_of_all_that_can_be_said_of_a_row_only_the_truth_is_believed(tmp_path: Path, epsilons: Any) -> None:
+    """All outcomes of a row and its neighbourhoods, with every word for its counterexample, its own or none."""
+    files = proof_files(tmp_path, epsilons=epsilons, epsilon=None)
+    model, result = (json.loads(file.read_text("utf-8")) for file in files[:2])
+    proofs, met = ProofFile.open(files.proofs), Counter[bool]()
+    names = ("stability", "refuted", "neighbour", "attacked", "neighbour_label", "attacked_label")
+    for row in range(len(result["X"])):
+        x, label = result["X"][row], result["predicted"][row]
+        none = {"neighbour": x, "attacked": x, "neighbour_label": label, "attacked_label": label}
+        own = {name: result[name][row] for name in none}
+        told = [result["stability"][row], *(each[row] for each in result["resilience"])]
+        assert U not in told
+        for said in itertools.product((P, R, U), repeat=3):
+            for word, rows in itertools.product((None, "stability", 0, 1, -1), (none, own)):
+                false = {**result, **{name: [*result[name]] for name in names}}
+                false["resilience"] = [[*each] for each in result["resilience"]]
+                for name, value in {**rows, "refuted": word, "stability": int(said[0])}.items():
+                    false[name][row] = value
+                for each, one in zip(false["resilience"], said[1:], strict=True):
+                    each[row] = int(one)
+                ((_, found),) = check_result(question_of(model, false), proofs, [row])
+                if row in found.checked and row not in found.unchecked:
+                    met[list(said) == told] += 1
+                    assert all(one in (U, true) for one, true in zip(said, told, strict=True)), (row, said, word)
+                    assert R not in said or found.outcomes[row].count(R) == said.count(R), (row, said, word)
+    assert met[True] >= len(result["X"]) and met[False] > 0
+
+
+def test_a_row_that_nothing_shows_to_be_refuted_in_a_neighbourhood_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two neighbourhoods none is in the other, and a result has one counterexample of each row."""
+    builder = EnsembleBuilder(n_features=2, classes=[0, 1])
+    tree = {"threshold": [0.5, 0.0, 0.0], "left": [1, -1, -1], "right": [2, -1, -1], "scores": [[0, 0], [1, 0], [0, 3]]}
+    for f in (0, 1):
+        builder.add_tree(feature=[f, -1, -1], **tree)
+    model, files = builder.build(), [str(tmp_path / name) for name in ("model.json", "result.json", "proofs.tpp")]
+    tp.save_model(model, files[0])
+    for epsilons in ([{0: 0.2}, {1: 0.2}], [{0: 0.2}], [{1: 0.2}], [{0: 0.2}, 0.2]):
+        asked: dict[str, Any] = {"epsilons": epsilons, "proofs": files[2], "progress": False}
+        result = tp.verify(model, [[0.35, 0.35], [0.0, 0.0]], [0, 0], tp.Attacker.linf(0.1), **asked)
+        result.to_json(files[1])
+        assert np.stack(result.resilience_by_epsilon).tolist() == [[R, P]] * len(epsilons)
+        is_bare = epsilons[1:] == [{1: 0.2}]
+        assert main(files) == is_bare
+        assert ("unchecked  row 0: its counterexample does not show" in capsys.readouterr().out) == is_bare
+        for words in (["--proofs", files[2]], ["--no-proofs"]):
+            code, out, _ = run(capsys, "check", *files[:2], *words)
+            assert (code, "unchecked  row 0: its counterexample does not show" in out) == (is_bare, is_bare)
 
 
 @pytest.mark.parametrize(

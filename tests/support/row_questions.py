@@ -41,12 +41,14 @@ def some_attacker(random: Random) -> dict[str, Any]:
     ways = [[-0.5, 0.5], [0, 1], [-1, 0], [0.5, 1.0], [None, None], [-1, -0.5], {"values": [0, 1, 0.5]}]
     fields: dict[str, Any] = {"domain": {"all": [-1, 2]}}
     if random.random() < 0.2:
-        fields |= {"power": random.choice([1, 2]), "radius": random.choice([0.5, 1.0, 1.5])}
-        ways = [[None, None]]
+        radius = random.choice([0.5, 1.0, 1.5])
+        fields |= {"power": random.choice([1, 2]), "radius": radius}
+        ways = [[-radius, radius]]
     else:
         fields |= {"budget": random.choice([None, 1, 2]), "costs": {"all": random.choice([1, 2])}}
-    fields |= {"intervals": given(ways) or {"all": [0, 0]}, "step": given([0.5, 1, "0.25"], 0.2)}
-    return attacker_content(**fields, fill=given([1], 0.2), blank=given([1], 0.2))
+        fields |= {"fill": given([1], 0.2), "blank": given([1], 0.2)}
+    fields |= {"step": given([0.5, 1, "0.25"], 0.2)}
+    return attacker_content(**fields, intervals=given(ways) or {"all": ways[0] if "power" in fields else [0, 0]})
 
 
 def some_question(random: Random) -> tuple[Question, Reach, Any] | None:

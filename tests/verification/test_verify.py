@@ -26,7 +26,7 @@ from tests.support.results import changed
 from tests.support.zoo.case import data
 from treeproof import check
 from treeproof.importers import EnsembleBuilder
-from treeproof.results.row_table import Refuted
+from treeproof.results.row_table import Refuted, RowTable
 from treeproof.run.workers import in_groups
 from treeproof.verification import verify as verify_module
 from treeproof.verification.local_search import Local
@@ -705,3 +705,18 @@ def test_witnesses_say_what_they_refute() -> None:
                 assert table.resilience[k, row] == R and np.abs(table.neighbour[row] - X[row]).max() <= epsilons[k]
             case Refuted.NOTHING:
                 assert table.stability[row] != R and table.epsilon_index[row] == -1
+
+
+def test_later_parts_keep_the_counterexample_of_the_smallest_neighbourhood() -> None:
+    """A search that is gone on with may have time for the largest neighbourhood only."""
+    X, epsilons = np.zeros((3, 1)), 2
+    known, part = (RowTable.unknown(X, np.ones(3, dtype=bool), epsilons) for _ in range(2))
+    rows = np.arange(3)
+    for k in (0, 1):  # of the larger one, and then of the smaller one, which is in it
+        known.refute_resilience(rows[:2], k, X[:2] + k, X[:2] + 1)
+    part.refute_resilience(rows[[0, 2]], 0, X[:2] + 5, X[:2] + 6)
+    part.refute_stability(rows[1:2], X[:1] + 7)
+    known.take(rows, part)
+    assert known.resilience.tolist() == [[R, R, R], [R, R, tp.Outcome.UNKNOWN]]
+    assert known.refuted.tolist() == [Refuted.RESILIENCE, Refuted.STABILITY, Refuted.RESILIENCE]
+    assert known.epsilon_index.tolist() == [1, -1, 0] and known.neighbour[:, 0].tolist() == [1, 0, 5]

@@ -48,16 +48,17 @@ def main(arguments: list[str] | None = None) -> int:
         print("treeproof.check: interrupted", file=sys.stderr)
         if rows is None:
             return 1
+    checked = len({*found.checked} - found.unchecked.keys())
     if not given.quiet:
         what, several = ("box", "boxes") if is_map else ("row", "rows")
-        lines = [f"checked    {len(found.checked)} of {len(rows)} {several}, by treeproof {__version__}"]
+        lines = [f"checked    {checked} of {len(rows)} {several}, by treeproof {__version__}"]
         lines += [f"           {found.counterexamples} counterexamples, {found.boxes} closed boxes of proofs"]
         lines += [f"           about the model with the hash {question.model.hash}", *_follows(question, found, rows)]
         for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
             lines += [f"{word:10} {what} {row}: {why}" for row, why in reasons.items()]
         lines += [f"rejected   {told}"] * bool(told)
         print("\n".join(map(_line, lines)))
-    return 0 if len(found.checked) == len(rows) and not told else 1
+    return 0 if checked == len(rows) and not told else 1
 
 
 def _told(question: Question | MapQuestion) -> str:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from treeproof.check.chains import Leap, Rule
+from treeproof.check.chains import MOST_RULES, Leap, Rule
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import printed
+from treeproof.check.rules import Rejected
 
 PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
 """What may be given for each column, and what holds for columns that are not named."""
@@ -97,7 +98,10 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
         for f, (low, high) in enumerate(zip(model["value_low"], model["value_high"], strict=True))
     ]
-    for rule in attacker.get("rules") or ():
+    rules = attacker.get("rules") or ()
+    if len(rules) > MOST_RULES:
+        raise Rejected(f"the attacker has more than {MOST_RULES:,} rules; let one say more: a range")
+    for rule in rules:
         f = names.position(rule["column"])
         if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
@@ -110,6 +114,20 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
                 low, high = columns[f].reach
                 columns[f] = replace(columns[f], reach=(max(low, least), min(high, most)))
     return [replace(column, budget=limit) for column in columns]
+
+
+def check_kind(attacker: Mapping[str, Any]) -> None:
+    """Rejects fields that an attacker of its kind does not obey: distances in an Lp norm, rules, or intervals."""
+    ((how, given),) = attacker["intervals"].items()
+    moves = [given] if how == "all" else given if how == "each" else [move for _, move in given]
+    radius, is_lp, rules = attacker["radius"], attacker["power"] is not None, attacker.get("rules")
+    others = ("budget", "blank", "fill", "unseen", "groups", "rules") if is_lp else ("scale", "up", "down")
+    odd = any(attacker.get(name) not in (None, []) and attacker[name] is not False for name in others)
+    odd |= not is_lp and radius != 0
+    if is_lp or rules:
+        odd |= attacker["costs"] != {"all": 1} or any(move != [-radius, radius] for move in moves)
+    if odd:
+        raise Rejected("the attacker has fields that do not go with each other: an Lp norm, rules, or intervals")
 
 
 def accepts(model: Mapping[str, Any], columns: Sequence[Column], row: Sequence[float]) -> bool:
@@ -157,10 +175,10 @@ def _column(
     inside = None if ends is None else tuple(sorted({end for end in ends if low <= end <= high}))
     matrix: dict[tuple[float, float], int] | None = None
     if isinstance(given["costs"], dict):
-        matrix = {}
+        matrix, allowed = {}, None if inside is None else set(inside)
         for one, other, cost in given["costs"]["matrix"]:
             start, end = names.double(f, one), names.double(f, other)
-            if start is not None and end is not None and low <= end <= high and (inside is None or end in inside):
+            if start is not None and end is not None and low <= end <= high and (allowed is None or end in allowed):
                 matrix[start, end] = min(cost, matrix.get((start, end), cost))
     unit = float(given["scale"])
     if not unit > 0:

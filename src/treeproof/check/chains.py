@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from treeproof.check.doubles import Grid, nearest, printed, quotient
 
-MOST_RANGES = 50_000
-"""Of what chains lead to; there may be no end of them. The search follows as many, and refuses more."""
+MOST_RULES, MOST_RANGES, MOST_STEPS = 10_000, 50_000, 1_000_000
+"""Of an attacker; of what chains lead to; of these times rules. The search follows as many, and refuses more."""
 MOST_SPENT = 2**40 + 1
 """What chains cost at most, if there is no budget: more than any budget of a group."""
 
@@ -94,7 +94,7 @@ def chains_on(
         )
         for rule in rules
     ]
-    ways = [way for way in ways if way[2] <= way[3]]
+    ways = [way for way in ways if way[0] <= way[1] and way[2] <= way[3]]
     yield from _spread(ways, grid.numbers(*domain), budget, [numbers])
 
 
@@ -102,7 +102,8 @@ def _spread(
     ways: Sequence[tuple[int, ...]], inside: tuple[int, int], budget: Fraction | None, starts: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, float, float]]:
     """What rules make of ranges of whole numbers; the last range may be infinite."""
-    queue, reached, left = [(0, low, high) for low, high in starts if low <= high], _Ranges(), MOST_RANGES
+    queue, reached = [(0, low, high) for low, high in starts if low <= high], _Ranges()
+    left = min(MOST_RANGES, MOST_STEPS // max(1, len(ways)))
     while queue:
         price, low, high = heapq.heappop(queue)
         if not reached.add(low, high):

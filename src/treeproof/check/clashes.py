@@ -221,9 +221,9 @@ def check_clash(pairs: Pairs, steps: Reader) -> None:
             if not here.is_ruled_out:
                 raise Rejected("a relation that is called false may hold")
         else:
-            rate = steps.number()
-            multipliers = {steps.number(): steps.signed() for _ in range(steps.number())}
-            if op != SUM or not here.is_refuted_by(multipliers, rate):
+            rate, n = steps.number(), steps.number()
+            multipliers = {steps.number(): steps.signed() for _ in range(min(n, len(here.facts)))}
+            if n > len(here.facts) or op != SUM or not here.is_refuted_by(multipliers, rate):
                 raise Rejected("relations do not add up to what is false")
     if not steps.is_done:
         raise Rejected("something follows the reason for a condition")

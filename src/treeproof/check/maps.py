@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import columns_of, is_affordable, purses_of
+from treeproof.check.attackers import check_kind, columns_of, is_affordable, purses_of
 from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.columns import Column, Near
 from treeproof.check.doubles import cells_between, parted
@@ -127,10 +127,11 @@ class MapQuestion:
 
     def __init__(self, given: Map) -> None:
         self.map, self.model = given, Model.of(dict(given.model))
+        check_kind(given.attacker)
         self._columns = columns_of(given.model, given.attacker)
         self._purses = purses_of(given.model, given.attacker, self._columns)
         self._grid = Grid(self.model, {})
-        plain = {"intervals", "costs", "budget", "domain", "format", "version", "power", "radius", "scale"}
+        plain = {"intervals", "costs", "budget", "domain", "format", "version", "power", "radius"}
         if (
             given.attacker["power"] is not None
             or given.attacker.keys() - plain

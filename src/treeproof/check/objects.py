@@ -224,7 +224,7 @@ def check_verification(
     Counterexamples keep the result's relations, and the rows that break them are those that the result names.
     """
     question, found, _ = checked_rows(model, result, sample, seed, proofs)
-    lacking = sum(len(question.proved(row)) for row in found.unchecked)
+    lacking = sum(len(question.proved(row)) for row in found.unchecked if row not in found.checked)
     proved = sum(len(question.proved(row)) for row in found.outcomes)
     counts = {"labels": len(found.outcomes), "counterexamples": found.counterexamples}
     return {**counts, "proofs": proved - lacking, "proofs not checked": lacking}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -98,7 +98,7 @@ class Views:
             raise Rejected("a column is in two groups")
         self._columns = list(dict.fromkeys(behind.get(f, (f,)) for f in range(n)))
         nothing: list[Size] = [0.0] * len(self._columns)
-        self._sizes = [nothing, *(self._sizes_of(each, n) for each in self.around)]
+        self.sizes = [nothing, *(self._sizes_of(each, n) for each in self.around)]
         self._usual = self._view(self._groups_with([()] * len(self._groups)))
 
     def accepts(self, x: Sequence[float]) -> bool:
@@ -142,7 +142,7 @@ class Views:
             for tree in self._model.trees
         ]
         model = replace(self._model, n_features=len(columns), trees=trees) if groups else self._model
-        return View(model, columns, self._purses(columns), self._sizes, self.reach.relations, members)
+        return View(model, columns, self._purses(columns), self.sizes, self.reach.relations, members)
 
     def _purses(self, columns: Sequence[Column]) -> list[tuple[Fraction, frozenset[int]]]:
         paying = columns if self._attacker["power"] is None else self.reach.columns
@@ -181,9 +181,12 @@ def _node(node: Node, place: int, values: tuple[float, ...]) -> Node:
 def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> Column:
     """A group for somebody who changes its members one by one, and pays for each; the first n codes are valid."""
     matrix: dict[tuple[float, float], Any] = {}
-    for start, one in enumerate(codes):
-        for end, other in enumerate(codes[:n]):
-            prices = [_least(column, a, b) for column, a, b in zip(members, one, other, strict=True)]
+    least = lru_cache(None)(lambda f, *change: _least(members[f], *change))
+    set_to = [{f: value for f, value in enumerate(vector) if value} for vector in codes]  # most members are 0
+    for start, one in enumerate(set_to):
+        for end, other in enumerate(set_to[:n]):
+            changed = (f for f in {**one, **other} if one.get(f) != other.get(f))
+            prices = [least(f, one.get(f, 0.0), other.get(f, 0.0)) for f in changed]
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)

@@ -6,21 +6,19 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from treeproof.check.rules import Box, Rejected, Weights
+from treeproof.check.rules import MOST_CELLS, Box, Rejected, Weights
 
-MOST_CELLS = 2**20
-"""No column has more."""
-MOST_BITS = 4096
-"""No number of a proof has more."""
+MOST_BITS, MOST_OF_MASKS = 4096, 2**32
+"""No number of a proof has more; nor have all masks of cells that stand together."""
 
 
 class Reader:
     """Reads one number after another."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+        self._data, self._at, self._bits = data, 0, 0
         self.columns = self.trees = self.cells = MOST_CELLS
         """There are no more of them, and few bytes are not believed that they are about more."""
 
@@ -59,6 +57,7 @@ class Reader:
 
     def part(self) -> int:
         """What is said about the next part of a neighbourhood."""
+        self._bits = 0
         return self.number()
 
     # Steps of a tree.
@@ -98,7 +97,7 @@ class Reader:
             raise Rejected(f"there is no condition {forbids}")
         for _ in range(self.number()):
             f, sides, passes = self.number(), self.number(), 0
-            for segment in _between(self._rising(self.number()), self.cells):
+            for segment in self._between(self._rising(self.number())):
                 passes |= segment if sides & 1 else 0
                 sides ^= 1
             tests.append((f, passes, sides & 2 == 2))
@@ -109,7 +108,7 @@ class Reader:
         exponent, rate, rounds = self.signed(), self.rate(), self.number()
         if abs(exponent) > MOST_BITS or rate < 0:
             raise Rejected(f"there is no scale 2^{exponent} with the rate {float(rate)}")
-        segments: dict[int, list[int]] = {}
+        self._bits, segments = 0, dict[int, list[int]]()
         shares: dict[int, dict[int, list[int]]] = {}
         f = -1
         for _ in range(self.number()):
@@ -118,7 +117,7 @@ class Reader:
             levels = self._running(len(cuts) + 1)
             if f >= self.columns:
                 raise Rejected("weights are given to a column without cells, or to no tree")
-            segments[f] = _between(cuts, self.cells)
+            segments[f] = self._between(cuts)
             tree = -1
             for _ in range(self.number()):
                 tree += 1 + self.number()
@@ -132,7 +131,7 @@ class Reader:
                     own.append(level - reached[piece])
                 shares.setdefault(tree, {})[f] = own
         scale = Fraction(2) ** exponent
-        return Weights(scale, rate, segments, shares, rounds)
+        return Weights(scale, rate, segments, shares, rounds, self._bits // 64)
 
     def _rising(self, n: int) -> list[int]:
         """Numbers that rise, as what each is more than one above the last."""
@@ -143,18 +142,14 @@ class Reader:
         return self._sums(n, 0, self.signed)
 
     def _sums(self, n: int, start: int, more: Callable[[], int]) -> list[int]:
-        if n > len(self._data):
+        if n > min(len(self._data), self.cells + 2):
             raise Rejected(f"there are no {n} numbers left")
         return list(accumulate((more() for _ in range(n)), initial=start))[1:]
 
-
-def _between(cuts: list[int], cells: int) -> list[int]:
-    """Masks of the cells up to the first cut, up to the next, and above the last: of them there is no end."""
-    masks, below = [], 0
-    for cut in cuts:
-        if cut > cells:
-            raise Rejected(f"there is no cell {cut}")
-        upto = (1 << (cut + 1)) - 1
-        masks.append(upto & ~below)
-        below = upto
-    return [*masks, ~below]
+    def _between(self, cuts: list[int]) -> list[int]:
+        """Masks of the cells up to the first cut, up to the next, and above the last: of them there is no end."""
+        self._bits += (1 + len(cuts)) * max(cuts, default=0)
+        if max(cuts, default=0) > self.cells or self._bits > MOST_OF_MASKS:
+            raise Rejected(f"there is no cell {max(cuts)}, or there are too many sets of cells")
+        below = [0, *((2 << cut) - 1 for cut in cuts)]
+        return [*(upto & ~one for one, upto in pairwise(below)), ~below[-1]]

@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|==|!=|[<>+\-*/(),\[\]=])""",
     re.VERBOSE,
 )
-_NEXT, MOST_LETTERS = re.compile(r"\s*(.{0,2})", re.DOTALL), 2**20
+_NEXT, MOST_LETTERS, MOST_MEMBERS = re.compile(r"\s*(.{0,2})", re.DOTALL), 2**20, 1024
 _WORDS = ("and", "or", "not", "in", "is", "True", "False")
 _CALLS = ("implies", "any_of", "all_of", "not_", "one_of", "at_most_one")
 _ORDERS = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
@@ -262,6 +262,10 @@ class Relations:
         return [number for number, said in enumerate(self._said) if self.is_false(said, where)]
 
     def _one_hot(self, columns: Sequence[Any], exactly: bool, name: str | None) -> OneHot:
+        if len(columns) > MOST_MEMBERS:
+            raise Rejected(
+                f"a one-hot group has more than {MOST_MEMBERS:,} columns; make one column of categories of them"
+            )
         return OneHot(tuple(map(self.names.position, columns)), exactly, name)
 
     def _truths(self, said: Said, where: Where) -> Truths:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from itertools import permutations
 from typing import Any
 
 from treeproof.check.evidence import Reach, is_same
 from treeproof.check.model_file import Model
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import PROVED, Checked, Question, check_rows, key_of, readable
+from treeproof.check.rows import PROVED, Checked, Question, check_rows, is_inside, key_of, readable
 from treeproof.check.rules import Rejected
 
 REFUTED, UNKNOWN = 1, 2
 ITSELF = {"all": 0.0}
 """The neighbourhood of a row alone."""
+NO_PROOFS = "there is no file of proofs"
+BARE = "its counterexample does not show that it is refuted in the neighbourhoods"
 _KINDS: dict[str, set[type]] = {
     "b": {bool},
     "i": {int},
@@ -40,8 +44,11 @@ def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[in
             if proofs is not None:
                 found.add(next(check_rows(question, proofs, [row]))[1])
             elif question.proved(row):
-                found.unchecked[row] = "there is no file of proofs"
+                found.unchecked[row] = NO_PROOFS
             found.counterexamples += question.result["refuted"][row] is not None
+            bare = [which for which, said in enumerate(question.said(row)) if said == REFUTED != known[which]]
+            if bare and row not in found.rejected:
+                found.unchecked[row] = f"{BARE} {bare}: ask about one of them at a time"
             found.outcomes[row] = known if row not in found.rejected else [UNKNOWN] * len(known)
         yield row, found
 
@@ -55,6 +62,8 @@ class Evidence:
         self._reach = question.views.reach
         self._around = [self._reach.around(ITSELF), *question.views.around]
         self._broken = [frozenset(rows) for rows in self._result["broken"]]
+        self._is_inside = lru_cache(None)(lambda *pair: is_inside(question.views.sizes, *pair))
+        self._agree = lru_cache(None)(self._do_agree)
 
     @readable("the result")
     def check(self, row: int) -> list[int]:
@@ -62,6 +71,8 @@ class Evidence:
         question, result = self._question, self._result
         question.check_said(row)
         x, is_correct, said = question.row(row), question.is_correct(row), question.said(row)
+        if is_correct and not self._agree(*said):
+            raise Rejected("what it is called in a neighbourhood is not what it is called in a larger or smaller one")
         if list(self._reach.relations.broken(x)) != [number for number, rows in enumerate(self._broken) if row in rows]:
             raise Rejected("it breaks other relations than the result says")
         rows = [question.row(row, name) for name in ("neighbour", "attacked")]
@@ -80,6 +91,12 @@ class Evidence:
             by_label = [UNKNOWN, *(by_label or [UNKNOWN] * (len(said) - 1))]
         return [REFUTED if which in refuted else known for which, known in enumerate(by_label)]
 
+    def _do_agree(self, *said: int) -> bool:
+        """Whether all is proved within what is proved, and refuted around what is refuted."""
+        pairs = permutations(enumerate(said), 2)
+        odd = (pair for pair in pairs if pair[0][1] != pair[1][1] and (pair[0][1] == REFUTED or pair[1][1] == PROVED))
+        return not any(self._is_inside(small, large) for (small, _), (large, _) in odd)
+
     def _refuted(self, row: int, x: list[float], near: list[float], attacked: list[float]) -> Collection[int]:
         """Of what a counterexample holds: 0 is the row itself, k its k-th neighbourhood."""
         said, what = self._question.said(row), self._result["refuted"][row]
@@ -95,10 +112,14 @@ class Evidence:
         is_told = said[0] != REFUTED if what != "stability" else len(called) == len(said)
         if not (is_told and {*asked} <= {*called} and changes_label(self._question, near, attacked)):
             raise Rejected("it has no counterexample that holds, or one of something else")
-        found = [which for which in called if self._reach.holds(self._around[which], x, near, attacked)]
-        if not {*asked} & {*found}:
+        found = [which for which, each in enumerate(self._around) if self._reach.holds(each, x, near, attacked)]
+        if any(said[which] != REFUTED and (which == 0 or said[which] == PROVED) for which in found):
+            raise Rejected("it has a counterexample where it is not called refuted")
+        # Of neighbourhoods that lie in each other, a counterexample is in the smallest that is called refuted.
+        shown, missed = {*asked} & {*found}, {*called} - {*found} if self._question.is_correct(row) else ()
+        if not shown or any(self._is_inside(which, one) for which in missed for one in shown):
             raise Rejected("it has no counterexample that holds")
-        return called if 0 in found else found
+        return {*called} & {*found}
 
 
 def changes_label(question: Any, near: list[float], attacked: list[float]) -> bool:

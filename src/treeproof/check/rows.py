@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
+from treeproof.check.attackers import check_kind
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
 from treeproof.check.clashes import Pairs, check_clash
 from treeproof.check.columns import ANY, Column, Size
@@ -21,9 +22,9 @@ from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rules import Leaf, Rejected, check_tree, held
+from treeproof.check.rules import MOST_CELLS, Leaf, Rejected, check_tree, held
 
-PROVED = 0
+PROVED, MOST_SIZES = 0, 2**28
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
 Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
 """Per column the ends of the doubles that neighbours of a part have; None: any."""
@@ -95,12 +96,15 @@ class Question:
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
+        check_kind(self.attacker)
         rows = (row for name in ("X", "neighbour", "attacked") for row in result.get(name, ()))
         if {result["n_features"], *map(len, rows)} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
         per_row = [*(result[name] for name in self.per_row if name in result), *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
+        if len(result["epsilons"]) ** 2 * self.model.n_features > MOST_SIZES:
+            raise Rejected("the result has too many neighbourhoods for so many columns; ask about fewer at a time")
         self.views = Views(model, self.model, self.attacker, result)
         self._classes = {key_of(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
@@ -227,16 +231,16 @@ def _check_row(question: Question, proofs: ProofFile, row: int, found: Checked) 
         # It is no neighbour of itself, and the attacker finds it as it is.
         known.clear()
     found.counterexamples, found.boxes = attacks, boxes
-    left = [which for which in question.proved(row) if not _follows(view, which, known)]
+    left = [k for k in question.proved(row) if not any(is_inside(view.sizes, k, other) for other in known)]
     if left:
         found.unchecked[row] = proofs.without.get(row, f"there is no proof of {left}")
     else:
         found.checked.append(row)
 
 
-def _follows(view: View, which: int, known: set[int]) -> bool:
-    """Whether a neighbourhood lies in one that is known."""
-    return any(all(map(_is_within, view.sizes[which], view.sizes[other])) for other in known)
+def is_inside(sizes: Sequence[Sequence[Size]], which: int, other: int) -> bool:
+    """Whether a neighbourhood lies in another one."""
+    return all(map(_is_within, sizes[which], sizes[other]))
 
 
 def _is_within(size: Size, other: Size) -> bool:
@@ -306,6 +310,8 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
         raise Rejected(f"class {label} is no label of such a part")
     if asked.is_itself and label != view.model.label(asked.x):
         raise Rejected(f"the row itself is not of class {label}")  # which matters if it is not valid
+    if n_extra > MOST_CELLS:
+        raise Rejected(f"there are {n_extra:,} further cuts")
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())

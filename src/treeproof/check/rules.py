@@ -143,6 +143,9 @@ class Weights:
     rounds: int = 0
     """How often leaves are left out with which nothing can win."""
 
+    words: int = 0
+    """The memory that masks of segments take."""
+
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
@@ -461,9 +464,10 @@ class Steps(Protocol):
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
     waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
-    closed = 0
+    closed, size = 0, len(claim.region) + len(claim.trees)
+    size += sum(mask.bit_length() for mask in claim.region) // 64
     while waiting:
-        box, weights = held(waiting, len(claim.region) + len(claim.trees)).pop()
+        box, weights = held(waiting, size).pop()
         steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):
@@ -479,6 +483,7 @@ def check_tree(claim: Claim, steps: Steps) -> int:
             other_weights = _about(claim, steps.weights())
             _weigh(box, other_weights)
             waiting.append((box, other_weights if op == WEIGH else weights))
+            held([None], sum({id(one): one.words for _, one in waiting if one is not None}.values()))
         else:
             _end(box, weights, op, steps)
             closed += 1

@@ -106,10 +106,12 @@ class RowTable:
             outcomes[rows & (outcomes == Outcome.PROVED)] = Outcome.UNKNOWN
 
     def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
-        """Takes over what a table of these rows knows; what that leaves open may be known here."""
+        """Takes over what a table of these rows knows; what that leaves open, or counterexamples, may be known here."""
+        is_new = (part.resilience == Outcome.REFUTED) & (self.resilience[:, rows] != Outcome.REFUTED)
+        found = part.has_witness & (is_new.any(axis=0) | ~self.has_witness[rows])
+        found |= part.refuted == Refuted.STABILITY
         self.stability[rows] = _known(part.stability, self.stability[rows])
         self.resilience[:, rows] = _known(part.resilience, self.resilience[:, rows])
-        found = part.has_witness
         for name in ("refuted", "epsilon_index", "neighbour", "attacked"):
             getattr(self, name)[rows[found]] = getattr(part, name)[found]
         self.boxes += part.boxes

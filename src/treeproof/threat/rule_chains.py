@@ -24,8 +24,8 @@ from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.numbers.patience import look
 from treeproof.threat.step_grid import StepGrid, origin_of
 
-MOST_PIECES = 50_000
-"""Of what chains reach; more are refused, since there may be no end of them. `check/chains.py` follows as many."""
+MOST_PIECES, MOST_STEPS = 50_000, 1_000_000
+"""Of what chains reach, and pieces times rules; there may be no end of them. `check/chains.py` follows as many."""
 LOOK_EVERY = 64
 """Pieces from one look at the time to the next."""
 MOST_CELLS = 20_000
@@ -227,7 +227,7 @@ def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[
         return 2 * end.numerator * (scale // end.denominator)
 
     ways = [(*map(whole, (*before, *shift, *after)), cost) for before, shift, after, cost in arrows]
-    reached = _Ranges()
+    reached, allowed = _Ranges(), min(MOST_PIECES, MOST_STEPS // max(1, len(arrows)))
     found = []
     todo = [(0, whole(low) + (not with_low), whole(high) - (not with_high))]
     while todo:
@@ -237,11 +237,11 @@ def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[
         found.append((price, first, last))
         if len(found) % LOOK_EVERY == 0:
             look()
-        if len(found) > MOST_PIECES:
+        if len(found) > allowed:
             raise InvalidInput(
-                f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "
-                "budget= or --budget, since files of TREANT state none (it binds the cheapest attack with within=True "
-                "only)"
+                f"chains of rules lead to more than {allowed} values; give the attacker a domain, fewer rules, or a "
+                "budget: budget= or --budget, since files of TREANT state none (it binds the cheapest attack with "
+                "within=True only)"
             )
         for begin, end, least, most, after, before, cost in ways:
             to_first = max(max(first, begin) + least, after)

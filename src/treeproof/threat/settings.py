@@ -14,6 +14,9 @@ from treeproof.model.columns import is_missing
 from treeproof.model.per_feature import PerFeature, as_key, as_number
 from treeproof.threat.moves import Move, Rule, Steps, Values, as_cost, as_move, as_named_move
 
+MOST_RULES = 10_000
+"""Of an attacker; the checker takes as many."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -112,6 +115,10 @@ def as_rules(given: Any) -> tuple[Rule, ...]:
         raise InvalidInput(f"rules are a list of tp.Rule, got {given!r}")
     if not rules:
         raise InvalidInput("there are no rules: the attacker could do nothing")
+    if len(rules) > MOST_RULES:
+        raise InvalidInput(
+            f"an attacker has at most {MOST_RULES:,} rules, got {len(rules):,}; let one say more: a range"
+        )
     return rules
 
 

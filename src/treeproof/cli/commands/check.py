@@ -52,8 +52,8 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
     """
     import treeproof as tp
     from treeproof.check.objects import checked_rows
-    from treeproof.check.proofs import Asked, attacks_in
-    from treeproof.check.results import in_words
+    from treeproof.check.proofs import Asked, attacks_in, by_reason
+    from treeproof.check.results import NO_PROOFS, in_words
 
     sample, note = asked.sample, asked.note
     if asked.seed is not None and sample is None:
@@ -90,10 +90,15 @@ def check(model: ModelFile, asked: CheckOptions) -> None:
         found.checked += checked.checked
     for line in in_words(question, found, rows):
         screen.say(f"follows    {line}")
+    bare = {row: why for row, why in found.unchecked.items() if why != NO_PROOFS}
+    for each in by_reason(bare):
+        screen.say("unchecked  {}: {}".format(*each))
     if checked is not None:
         _say_proofs(checked)
     else:
         _say_unproved(int(result.is_proved[rows].sum()), "rows that are called proved", asked.no_proofs)
+    if bare:
+        click.get_current_context().exit(1)
 
 
 def _check_map(asked: CheckOptions, ensemble: Ensemble, seed: int) -> None:
