@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -270,17 +271,18 @@ def hard_model() -> tuple[tp.Ensemble, np.ndarray, np.ndarray]:
 def test_max_seconds_ends_hard_work_in_time(n_jobs: int, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     """Nothing is begun after the deadline, and what is under way then ends."""
     ensemble, X, y = hard_model()
-    decide, calls = Local.decide, list[bool]()
+    decide, calls, numbers = Local.decide, list[bool](), count(1)
 
     def late_from_the_fourth_on(self: Local, *asked: Any) -> Any:
         calls.append(self.limits.is_over())
-        if len(calls) == 4:
+        if next(numbers) == 4:
             clock.add(1.0)
         return decide(self, *asked)
 
     monkeypatch.setattr(Local, "decide", late_from_the_fourth_on)
     result = tp.verify(ensemble, X, y, tp.Attacker.lp(2, 0.5), epsilon=0.1, max_seconds=0.5, n_jobs=n_jobs)
-    assert not any(calls) and 4 <= len(calls) <= 4 + n_jobs
+    # Other threads may be on their way from their own look at the clock to their next call.
+    assert sum(calls) < n_jobs and 4 <= len(calls) < 4 + n_jobs
     assert (result.stability == U).any()
     assert result.robustness.lower < result.robustness.upper
 
