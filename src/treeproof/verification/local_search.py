@@ -20,7 +20,7 @@ from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, double_at_least, root_at_most
 from treeproof.numbers.moves import shortest_moves
-from treeproof.numbers.patience import TimeIsUpError, until
+from treeproof.numbers.patience import in_time
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits
@@ -115,6 +115,8 @@ class Local:
         self.boxes = self.looks = 0
         self.used: FloatArray = np.zeros(1)
         """Of the last search, the seconds that each row has had, with those of searches before it."""
+        self._owner = np.zeros(1, dtype=np.int64)
+        """For each box that is searched, the row whose time it takes."""
         self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
         self._sums = _no_sums() if sums is None else sums
         self.around: npt.NDArray[Any] = np.empty(0)
@@ -155,38 +157,48 @@ class Local:
         return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
 
     def decide_boxes(
-        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+        self,
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        labels: npt.NDArray[np.int64] | None = None,
+        used: FloatArray | None = None,
     ) -> Decisions:
-        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
+        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?
+
+        Of each row's time so many seconds are `used`.
+        """
         labels = self.ensemble.predict_index(X) if labels is None else labels
+        used = np.zeros(len(X)) if used is None else used.copy()
+        is_over = self.limits.for_rows(len(X), used.sum())
         # Nobody attacks a row that has a label he wants, but maybe its neighbours.
         wanted = np.isin(labels, self.threat.goal)
         status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
         asked = np.flatnonzero(~wanted)
-        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked])
+        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked], used=used[asked])
+        used[asked] = self.used
         proofs = self._claims_of(labels, asked)
-        neighbour, attacked = X.copy(), X.copy()
+        neighbour, attacked = self._counterexamples(status, X, low, high, cells, is_over)
         broken = np.flatnonzero(status == Outcome.REFUTED)
-        z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
-        neighbour[broken], attacked[broken] = z, w
-        open_rows = broken[~self.shows(X[broken], z, w)]
+        open_rows = broken[~self.shows(X[broken], neighbour[broken], attacked[broken])]
         content = np.flatnonzero(wanted & (low < high).any(axis=1))
         if len(open_rows) or len(content):
             mixed = np.concatenate((open_rows, content))
             every = np.arange(len(mixed))
-            pairs = Pairs(self, Boxes(every, every, low[mixed], high[mixed], X[mixed], neighbour[mixed]))
+            pairs = Pairs(self, Boxes(every, every, low[mixed], high[mixed], X[mixed], neighbour[mixed]), used[mixed])
             pairs.settle()
+            used[mixed] = pairs.used
             for k, row in enumerate(mixed.tolist() if proofs else ()):
                 proofs[row] = pairs.proofs.proof(k)
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
+        self.used = used
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(proofs))
 
     def one_label(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
         """Per row of X: has all that the attacker makes of rows from `low` to `high`, and have they, its label?"""
+        is_over = self.limits.for_rows(len(X))
         status, cells = self._search(low, high, X, self.ensemble.predict_index(X))
-        neighbour, attacked = X.copy(), X.copy()
-        other = np.flatnonzero(status == Outcome.REFUTED)
-        neighbour[other], attacked[other] = self._doubles(X[other], low[other], high[other], cells[other])
+        neighbour, attacked = self._counterexamples(status, X, low, high, cells, is_over)
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(self._claims))
 
     def _claims_of(self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> list[Proof]:
@@ -236,7 +248,7 @@ class Local:
         prices are not whole numbers, the next ones may be cheaper by less than a share of `TRACE`.
         """
         labels = self.ensemble.predict_index(X) if labels is None else labels
-        threat = self.threat
+        threat, is_over = self.threat, self.limits.for_rows(len(X))
         budget = MAX_BUDGET if not within and threat.power is not None else None
         status, cells = self._run(X, X, X, labels, X, (), None, None, budget, cheapest=True)
         # Nobody attacks a row that has a label he wants.
@@ -248,12 +260,17 @@ class Local:
                 one = slice(row, row + 1)
                 asked = X[one], X[one], X[one], labels[one], X[one]
                 status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one], True)
+                used[one] = self.used
         self.used = used
-        found = cells[:, 0] != NO_CELL
-        attacked, price = X.copy(), np.full(len(X), np.inf)
-        attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
+        found, price = cells[:, 0] != NO_CELL, np.full(len(X), np.inf)
+        attacked, late = self._in_time(np.flatnonzero(found), X, X, X, cells, is_over)[1:]
+        found[late] = False
         for row in np.flatnonzero(found).tolist():
-            price[row] = price_of_attack(threat, X[row], attacked[row], within)
+            priced = partial(price_of_attack, threat, X[row], attacked[row], within)
+            price[row] = in_time(is_over, priced, np.inf)
+            found[row] = price[row] < np.inf
+        status[(cells[:, 0] != NO_CELL) & ~found] = Outcome.UNKNOWN
+        attacked[~found] = X[~found]
         if threat.power is not None:
             # Powers of such distances are not normal doubles, and cannot be compared.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -268,25 +285,30 @@ class Local:
         own: FloatArray,
         labels: npt.NDArray[np.int64],
         X: FloatArray | None = None,
+        used: FloatArray | None = None,
+        owner: npt.NDArray[np.int64] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code.
 
-        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`.
+        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`. Of
+        each row's time so many seconds are `used`; boxes of one `owner` share its time.
         """
         X = own if X is None else X
         gaps = tuple(
             (f, self._own_prices(self.threat.moves_of(f), f, X, low, high)) for f in self._with_gaps(low, high)
         )
-        status, cells = self._run(low, high, own, labels, X, gaps)
-        used, claims = self.used, self._claims
+        status, cells = self._run(low, high, own, labels, X, gaps, used=used, owner=owner)
+        used, claims, owner = self.used, self._claims, self._owner
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 asked = low[one], high[one], own[one], labels[one], X[one]
-                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one])
+                its = owner[one]
+                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[its])
+                used[its] = self.used
                 if status[row] == Outcome.PROVED:
                     claims[row] = self._claims[0]
-        self._claims = claims
+        self._claims, self.used = claims, used
         return status, cells
 
     def _with_gaps(self, low: FloatArray, high: FloatArray) -> Iterator[int]:
@@ -313,21 +335,24 @@ class Local:
         cheapest: bool = False,
         exact: Any = None,
         used: FloatArray | None = None,
+        owner: npt.NDArray[np.int64] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes, and the cells of counterexamples. One parameter per part of the question.
 
         `own_prices` are those of all cells of a feature, for each row; `exact` those of a single row. Of each row's
-        time so many seconds are `used`.
+        time so many seconds are `used`; boxes of one `owner` share its time.
         """
         # What no search proves here is left to the one for pairs.
         self._claims = [PAIRS] * len(low)
         self.used = np.zeros(len(low)) if used is None else used.copy()
+        self._owner = np.arange(len(low)) if owner is None else owner
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
-        try:
-            with until(self.limits.for_rows(len(low))):
-                asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
-        except TimeIsUpError:
+        rows, began = np.unique(self._owner), clock.at_work()
+        bind = partial(self.asked_about, low, high, own, labels, X, own_prices, reach, budget)
+        asked = in_time(self.limits.for_rows(len(rows), self.used[rows].sum()), bind, None)
+        self._share(clock.at_work() - began)
+        if asked is None:
             return np.full(len(low), Outcome.UNKNOWN, dtype=np.int64), np.full(low.shape, NO_CELL, dtype=np.int32)
         if unaffordable is not None:
             asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
@@ -342,6 +367,10 @@ class Local:
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
         some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
         return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
+
+    def _share(self, seconds: float) -> None:
+        """Notes time that all boxes took together."""
+        self.used += seconds * np.bincount(self._owner, minlength=len(self.used)) / len(self._owner)
 
     def asked_about(
         self,
@@ -477,7 +506,7 @@ class Local:
         from treeproof._kernels.search.asked import HARD, Watch
 
         found = self._nothing_found(asked)
-        if self.limits.is_over():
+        if self.is_used_up(self.used[self._owner]):
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         found.status[:] = HARD
@@ -491,7 +520,7 @@ class Local:
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
             began = clock.at_work()
             stages = self._for_a_moment(stages, found, watch)
-            self.used += (clock.at_work() - began) / len(self.used)
+            self._share(clock.at_work() - began)
         if HARD in found.status:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
@@ -541,21 +570,21 @@ class Local:
 
     def _watched(self, work: Callable[[], None], watch: Any) -> None:
         """Runs compiled work on rows in a thread, and ends it by `watch` when a row or all have had their time."""
-        limits, used = self.limits, self.used
+        limits, used, owner = self.limits, self.used, self._owner
         row, since = 0, clock.at_work()
 
         def note() -> None:
             nonlocal row, since
             now = clock.at_work()
             if row > 0:
-                used[row - 1] += now - since
+                used[owner[row - 1]] += now - since
             row, since = int(watch.progress[0]), now
 
         def look() -> None:
             note()
-            if limits.is_over():
+            if self.is_used_up(used[owner]):
                 watch.stop[0] = -1
-            elif limits.timeout is not None and row > 0 and used[row - 1] > limits.timeout:
+            elif limits.timeout is not None and row > 0 and used[owner[row - 1]] > limits.timeout:
                 watch.stop[0] = row
 
         watched(work, limits, look)
@@ -573,15 +602,15 @@ class Local:
         What exact prices of too many digits leave open is left out one by one, all in the time of one row.
         """
         (low, high, _, _, X), (status, cells), exact = asked, answer, None
+        self.used = used
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
         while not self._affordable(X, low, high, cells):
-            if status[0] == Outcome.UNKNOWN or self.is_used_up(used):
+            if status[0] == Outcome.UNKNOWN or self.is_used_up(self.used):
                 return np.full_like(status, Outcome.UNKNOWN), np.full_like(cells, NO_CELL)
             if exact is None:
                 exact = exact_prices(self.threat, self.space, X[0], (low[0], high[0]), self.threat.limit, False)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(*asked, (), unaffordable, cheapest=cheapest, exact=exact, used=used)
-            used = self.used
+            status, cells = self._run(*asked, (), unaffordable, cheapest=cheapest, exact=exact, used=self.used)
         return status, cells
 
     def is_used_up(self, used: FloatArray) -> bool:
@@ -594,6 +623,41 @@ class Local:
             return True
         z, w = self._doubles(X, low, high, cells)
         return self.threat.can_do(X[0], z[0], w[0])
+
+    def _counterexamples(
+        self,
+        status: npt.NDArray[np.int64],
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        cells: npt.NDArray[np.int32],
+        is_over: Callable[[], bool],
+    ) -> tuple[FloatArray, FloatArray]:
+        """For rows that are refuted what `_doubles` has, for others X; those without time for that are UNKNOWN."""
+        z, w, late = self._in_time(np.flatnonzero(status == Outcome.REFUTED), X, low, high, cells, is_over)
+        status[late] = Outcome.UNKNOWN
+        return z, w
+
+    def _in_time(
+        self,
+        rows: npt.NDArray[np.intp],
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        cells: npt.NDArray[np.int32],
+        is_over: Callable[[], bool],
+    ) -> tuple[FloatArray, FloatArray, list[int]]:
+        """For some rows what `_doubles` has, for others X; and the rows that there was no time for."""
+        z, w, late = X.copy(), X.copy(), list[int]()
+        # Where chains are followed, one row may take all of it.
+        has_chains = any(moves.rules for _, moves in self.threat.columns)
+        for some in rows[:, None] if has_chains else (rows,):
+            found = in_time(is_over, partial(self._doubles, X[some], low[some], high[some], cells[some]), None)
+            if found is None:
+                late += some.tolist()
+            else:
+                z[some], w[some] = found
+        return z, w, late
 
     def _doubles(
         self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
