@@ -113,7 +113,9 @@ class Request:
         """The columns that the attacker moves in vain from all rows that it attacks; None if time is up before."""
         rows, sizes = self.X[self.is_attacked], [one.sizes for one in epsilons]
         work = partial(moved_in_vain, self.threat, self.ensemble, rows, sizes)
-        return in_time(limits.for_rows(len(self.X)), work, None)
+        # Searches have had the time of the rows; half as much again is enough.
+        is_over = limits.for_rows(len(self.X), (limits.timeout or 0.0) * len(self.X) / 2)
+        return in_time(is_over, work, None)
 
 
 def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:
