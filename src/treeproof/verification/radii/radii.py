@@ -267,7 +267,9 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     rows = correct[~content]
     X = task.X[rows]
     with counted(rows):
-        if task.threat.relations or task.threat.columns:
+        if task.limits.is_over():
+            found = _undecided(X)
+        elif task.threat.relations or task.threat.columns:
             found = Reach(ensemble, task.threat, X, task.limits).lowest_levels()
         elif task.threat.power is None:
             found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
@@ -282,6 +284,8 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
 def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
     threat, limits = task.threat, task.limits
+    if limits.is_over():
+        return _spread(task, rows, _undecided(task.X[rows]))
     # What does not scale belongs to every multiple, and to 0.
     fixed = np.where(np.isinf(unit), unit, 0.0)
     search = search_for(ensemble, threat, limits)
@@ -301,6 +305,11 @@ def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
     return found
+
+
+def _undecided(X: FloatArray) -> Found:
+    """What is known of rows before any search."""
+    return [math.nan] * len(X), X, X
 
 
 def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:
