@@ -104,9 +104,9 @@ def test_what_attacks_do_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch
     asked = []
     search = Local._search
 
-    def counted(local: Local, low: Any, *rest: Any, **more: Any) -> Any:
+    def counted(local: Local, low: Any, *rest: Any) -> Any:
         asked.append(len(low))
-        return search(local, low, *rest, **more)
+        return search(local, low, *rest)
 
     monkeypatch.setattr(Local, "_search", counted)
     ensemble = stairs(100, 1.0)

@@ -175,7 +175,7 @@ class Local:
         wanted = np.isin(labels, self.threat.goal)
         status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
         asked = np.flatnonzero(~wanted)
-        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked], used=used[asked])
+        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked], None, used[asked])
         used[asked] = self.used
         proofs = self._claims_of(labels, asked)
         neighbour, attacked = self._counterexamples(status, X, low, high, cells, is_over)

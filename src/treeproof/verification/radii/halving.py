@@ -162,7 +162,7 @@ class Neighbourhoods(Halving):
         """What a search of neighbours within these multiples finds."""
         boxes = [self._box(row, within) for row, within in zip(rows, asked, strict=True)]
         low, high = (np.stack([box[side] for box in boxes]) for side in (0, 1))
-        decided = self._search.decide_boxes(self.X[rows], low, high, used=self.used[rows])
+        decided = self._search.decide_boxes(self.X[rows], low, high, None, self.used[rows])
         self.used[rows] = self._search.used
         near, attacked = decided.neighbour, decided.attacked
         return answers_of(decided.outcome, lambda i: Broken(self._level(rows[i], near[i]), near[i], attacked[i]))
