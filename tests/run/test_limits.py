@@ -16,12 +16,12 @@ import treeproof as tp
 from tests.support.clock import Clock
 from tests.support.commands import run
 from treeproof.check.objects import Reach
-from treeproof.explanations.bound import Bound
 from treeproof.explanations.questions import Questions
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.patience import TimeIsUpError, in_time, look, until
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
+from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import FEW_SECONDS, Local
 from treeproof.verification.radii.lowest import lowest_levels
 from treeproof.verification.radii.question import Question
@@ -119,7 +119,7 @@ def test_nothing_is_asked_about_rows_after_the_time(kind: Any, monkeypatch: pyte
 
     dropped = Questions.drop
     monkeypatch.setattr(Questions, "drop", drop)
-    monkeypatch.setattr(Bound, "set_cells", lambda *_: pytest.fail("a range was asked about"))
+    monkeypatch.setattr(Threat, "freeze", lambda *_: pytest.fail("an attacker was made for a range"))
     found = tp.explain(ensemble, X, kind=kind, inflate=True, max_seconds=5)
     assert asked == [0] and [one.minimal for one in found] == [False] * 4
 

@@ -52,10 +52,14 @@ FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
 goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
 
-_OneRow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], FloatArray]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Cells: TypeAlias = "npt.NDArray[np.int32]"
+Boxed: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
+"""Rows, and the ends of their boxes of neighbours."""
+_OneRow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, Ints, FloatArray]
 """The ends of its box of neighbours, a point of it, the label of that, and the row: arrays of one row each."""
 
-Stage: TypeAlias = "Callable[[npt.NDArray[np.int64]], None]"
+Stage: TypeAlias = "Callable[[Ints], None]"
 """Searches rows in one way."""
 
 
@@ -149,7 +153,7 @@ class Local:
             own[cells] = False
         return blocked if blocked.any() else blocked[:0]
 
-    def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
+    def decide(self, X: FloatArray, epsilon: FloatArray, labels: Ints | None = None) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
 
         `labels` are the indices of the classes that the model predicts for X, if they are known already.
@@ -161,7 +165,7 @@ class Local:
         X: FloatArray,
         low: FloatArray,
         high: FloatArray,
-        labels: npt.NDArray[np.int64] | None = None,
+        labels: Ints | None = None,
         used: FloatArray | None = None,
     ) -> Decisions:
         """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?
@@ -178,7 +182,8 @@ class Local:
         status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked], None, used[asked])
         used[asked] = self.used
         proofs = self._claims_of(labels, asked)
-        neighbour, attacked = self._counterexamples(status, X, low, high, cells, is_over)
+        neighbour, attacked, late = self._in_time(status == Outcome.REFUTED, (X, low, high), cells, is_over)
+        status[late] = Outcome.UNKNOWN
         broken = np.flatnonzero(status == Outcome.REFUTED)
         open_rows = broken[~self.shows(X[broken], neighbour[broken], attacked[broken])]
         content = np.flatnonzero(wanted & (low < high).any(axis=1))
@@ -198,10 +203,11 @@ class Local:
         """Per row of X: has all that the attacker makes of rows from `low` to `high`, and have they, its label?"""
         is_over = self.limits.for_rows(len(X))
         status, cells = self._search(low, high, X, self.ensemble.predict_index(X))
-        neighbour, attacked = self._counterexamples(status, X, low, high, cells, is_over)
+        neighbour, attacked, late = self._in_time(status == Outcome.REFUTED, (X, low, high), cells, is_over)
+        status[late] = Outcome.UNKNOWN
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(self._claims))
 
-    def _claims_of(self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> list[Proof]:
+    def _claims_of(self, labels: Ints, asked: Ints) -> list[Proof]:
         """Per row the claim that was recorded by the last search, of rows that were `asked` about.
 
         Nobody attacks the others, unless he attacks their neighbours.
@@ -226,10 +232,10 @@ class Local:
         X: FloatArray,
         reach: tuple[FloatArray, FloatArray],
         budget: FloatArray | None = None,
-        unaffordable: npt.NDArray[np.int32] | None = None,
+        unaffordable: Cells | None = None,
         used: FloatArray | None = None,
         below: Fraction | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    ) -> tuple[Ints, Cells]:
         """Outcomes per row, and the cells of counterexamples, for another reach (and budgets) than the attacker's own.
 
         `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
@@ -241,7 +247,7 @@ class Local:
         labels = self.ensemble.predict_index(X)
         return self._run(X, X, X, labels, X, (), unaffordable, reach, budget, exact=exact, used=used)
 
-    def cheapest(self, X: FloatArray, within: bool, labels: npt.NDArray[np.int64] | None = None) -> Attacks:
+    def cheapest(self, X: FloatArray, within: bool, labels: Ints | None = None) -> Attacks:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
 
         PROVED: there is none that is cheaper, or none at all, and the row is unchanged. Otherwise time was up. Where
@@ -263,7 +269,7 @@ class Local:
                 used[one] = self.used
         self.used = used
         found, price = cells[:, 0] != NO_CELL, np.full(len(X), np.inf)
-        attacked, late = self._in_time(np.flatnonzero(found), X, X, X, cells, is_over)[1:]
+        attacked, late = self._in_time(found, (X, X, X), cells, is_over)[1:]
         found[late] = False
         for row in np.flatnonzero(found).tolist():
             priced = partial(price_of_attack, threat, X[row], attacked[row], within)
@@ -283,11 +289,11 @@ class Local:
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray | None = None,
         used: FloatArray | None = None,
-        owner: npt.NDArray[np.int64] | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        owner: Ints | None = None,
+    ) -> tuple[Ints, Cells]:
         """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code.
 
         `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`. Of
@@ -326,17 +332,17 @@ class Local:
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray,
         own_prices: tuple[tuple[int, FloatArray], ...] = (),
-        unaffordable: npt.NDArray[np.int32] | None = None,
+        unaffordable: Cells | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | FloatArray | None = None,
         cheapest: bool = False,
         exact: Any = None,
         used: FloatArray | None = None,
-        owner: npt.NDArray[np.int64] | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        owner: Ints | None = None,
+    ) -> tuple[Ints, Cells]:
         """Outcomes, and the cells of counterexamples. One parameter per part of the question.
 
         `own_prices` are those of all cells of a feature, for each row; `exact` those of a single row. Of each row's
@@ -377,7 +383,7 @@ class Local:
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray,
         own_prices: tuple[tuple[int, FloatArray], ...] = (),
         reach: tuple[FloatArray, FloatArray] | None = None,
@@ -490,9 +496,7 @@ class Local:
                     break
             yield run(divide_rows, self.patience, 2**62)
 
-    def _hunt(
-        self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int, rows: npt.NDArray[np.int64]
-    ) -> None:
+    def _hunt(self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int, rows: Ints) -> None:
         """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
         from treeproof._kernels.search.hunt import hunt_rows, scratch_for
 
@@ -591,12 +595,8 @@ class Local:
         note()
 
     def _really_affordable(
-        self,
-        asked: _OneRow,
-        answer: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]],
-        used: FloatArray,
-        cheapest: bool = False,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        self, asked: _OneRow, answer: tuple[Ints, Cells], used: FloatArray, cheapest: bool = False
+    ) -> tuple[Ints, Cells]:
         """Searches a row again, by exact prices, if its counterexample costs more than its rounded-down prices said.
 
         What exact prices of too many digits leave open is left out one by one, all in the time of one row.
@@ -617,51 +617,29 @@ class Local:
         """Whether all these rows have had their time."""
         return self.limits.is_over() or (self.limits.timeout is not None and bool((used >= self.limits.timeout).all()))
 
-    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: Cells) -> bool:
         """Whether an Lp attacker can pay for the way from the box of a row into these cells, if there are any."""
         if cells[0, 0] == NO_CELL:
             return True
         z, w = self._doubles(X, low, high, cells)
         return self.threat.can_do(X[0], z[0], w[0])
 
-    def _counterexamples(
-        self,
-        status: npt.NDArray[np.int64],
-        X: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        cells: npt.NDArray[np.int32],
-        is_over: Callable[[], bool],
-    ) -> tuple[FloatArray, FloatArray]:
-        """For rows that are refuted what `_doubles` has, for others X; those without time for that are UNKNOWN."""
-        z, w, late = self._in_time(np.flatnonzero(status == Outcome.REFUTED), X, low, high, cells, is_over)
-        status[late] = Outcome.UNKNOWN
-        return z, w
-
     def _in_time(
-        self,
-        rows: npt.NDArray[np.intp],
-        X: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        cells: npt.NDArray[np.int32],
-        is_over: Callable[[], bool],
-    ) -> tuple[FloatArray, FloatArray, list[int]]:
-        """For some rows what `_doubles` has, for others X; and the rows that there was no time for."""
-        z, w, late = X.copy(), X.copy(), list[int]()
+        self, found: npt.NDArray[np.bool_], boxes: Boxed, cells: Cells, is_over: Callable[[], bool]
+    ) -> tuple[FloatArray, FloatArray, Ints]:
+        """For rows that something was found of what `_doubles` has, for others X; and those without time for that."""
+        X, low, high = boxes
+        (z, w), late, rows = (X.copy(), X.copy()), [np.empty(0, dtype=np.int64)], np.flatnonzero(found)
         # Where chains are followed, one row may take all of it.
-        has_chains = any(moves.rules for _, moves in self.threat.columns)
-        for some in rows[:, None] if has_chains else (rows,):
-            found = in_time(is_over, partial(self._doubles, X[some], low[some], high[some], cells[some]), None)
-            if found is None:
-                late += some.tolist()
+        for some in rows[:, None] if any(moves.rules for _, moves in self.threat.columns) else (rows,):
+            pairs = in_time(is_over, partial(self._doubles, X[some], low[some], high[some], cells[some]), None)
+            if pairs is None:
+                late.append(some)
             else:
-                z[some], w[some] = found
-        return z, w, late
+                z[some], w[some] = pairs
+        return z, w, np.concatenate(late)
 
-    def _doubles(
-        self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _doubles(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """Rows z of the boxes and w of the cells such that w is in A(z), each feature as close to X as can be."""
         threat = self.threat
         known = cells >= 0
@@ -691,7 +669,7 @@ class Local:
             z[some, f], w[some, f] = from_to
         return z, w
 
-    def _ends_of_cells(self, f: int, cells: npt.NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+    def _ends_of_cells(self, f: int, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest double of the cells of feature f in rows of cells."""
         at = self._start[f] + cells[:, f]
         return self._lowest[at], self._highest[at]

@@ -217,7 +217,9 @@ class Pairs:
                 if needed:
                     proofs = search._claims if search is local else [content(claim) for claim in search._claims]
                     self.proofs.prove(these.part, proofs)
-                z[some], w[some] = search._counterexamples(status, own, these.low, these.high, cells, self._is_over)
+                ends = own, these.low, these.high
+                z[some], w[some], late = search._in_time(status == Outcome.REFUTED, ends, cells, self._is_over)
+                status[late] = Outcome.UNKNOWN
                 outcome[some] = status
         mixed = np.flatnonzero(outcome == Outcome.REFUTED)
         return outcome, mixed, z[mixed], w[mixed]

@@ -76,7 +76,8 @@ class RowSearch:
         its_status, cells = self._local._search(*near, own, labels[plain], used=self.used[plain])
         self.used[plain] = self._local.used
         self.claims |= dict(zip(plain.tolist(), self._local._claims, strict=True))
-        z, w = self._local._counterexamples(its_status, own, *near, cells, is_over)
+        z, w, late = self._local._in_time(its_status == Outcome.REFUTED, (own, *near), cells, is_over)
+        its_status[late] = Outcome.UNKNOWN
         status[plain], refuted = its_status, its_status == Outcome.REFUTED
         found, z, w = plain[refuted], z[refuted], w[refuted]
         shown = self._is_shown(rows[found], z, w)
