@@ -86,6 +86,24 @@ def test_an_exchange_is_one_step_from_a_set_to_a_set(others: bool) -> None:
     assert len(looks) == 2 * 5, "one for the values that rows have, and one for all others"
 
 
+def test_all_different_costs_take_no_more_looks_than_there_are_values() -> None:
+    """Prices that were never the least to any value are not looked at."""
+    n = 60
+    costs = np.random.default_rng(0).permutation(10**6)[: n * n].reshape(n, n).tolist()
+    every = list(map(float, range(n)))
+    pairs = [(a, b) for a in range(n) for b in range(n) if a != b]
+    rules = [BoundRule(costs[a][b], codes=(every[a],), to=every[b]) for a, b in pairs]
+    looks: list[int] = []
+    with until(lambda: bool(looks.append(1))):
+        cells = np.array(every)
+        table = ColumnMoves(ANYWHERE, rules=tuple(rules)).table(cells, cells, cells, cells, cells, False)
+    least = np.array(costs, dtype=float)
+    np.fill_diagonal(least, 0.0)
+    for via in range(n):  # Floyd and Warshall
+        least = np.minimum(least, least[:, [via]] + least[[via]])
+    assert (table == least).all() and len(looks) <= 2 * n * n
+
+
 def test_a_value_outside_of_the_domain_is_not_passed_through() -> None:
     rules = (BoundRule(1, codes=(0.0,), to=5.0), BoundRule(1, codes=(5.0,), to=1.0))
     assert ColumnMoves(ANYWHERE, rules=rules).price(0.0, 0.0, 1.0) == 2

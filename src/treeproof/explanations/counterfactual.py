@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.patience import in_time
 from treeproof.results.asked import units_of
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
@@ -25,7 +27,7 @@ from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.reached import moved_in_vain
+from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.verification.cheapest import refuse_free
 from treeproof.verification.request import Request
@@ -124,7 +126,7 @@ def counterfactual(
     )
     with asked.told():
         result = _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None)
-    return result.all(about, clock.now() - began, limits.interrupted)
+    return result.all(about, began, limits)
 
 
 def _number(k: Any) -> int:
@@ -190,8 +192,24 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
         return _unsearched(ensemble, task.threat, task.X, task.sizes)
     asked = ensemble, task.threat, task.within, task.limits
     finder = Finder(*asked) if task.sizes is None else ResilientFinder(*asked, task.sizes)
-    changes = finder.changes(task.X)
-    return [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
+    is_over = task.limits.for_rows(len(task.X) * task.k)
+    changes, columns = finder.changes(task.X), Columns.of(ensemble, task.threat, task.X)
+    found = [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
+    for row, some in enumerate(found):
+        if not in_time(is_over, partial(_check_prices, task, columns, row, some), False):
+            found[row] = _unsearched(ensemble, task.threat, task.X[[row]], task.sizes)[0]
+    return found
+
+
+def _check_prices(task: _Task, columns: Columns, row: int, changes: Sequence[Change]) -> bool:
+    """SoundnessError unless the attacker can make these changes of a row at their prices, to valid rows; else True."""
+    relations = task.threat.relations
+    for change in changes:
+        if math.isfinite(change.price):
+            price = total_price(task.threat, prices_of_change(columns, task.X[row], change.row).values())
+            if price != change.price or (relations and relations.broken(change.row[None])[0]):
+                raise disbelieved(f"the change that was found costs {price!r}", [row])
+    return True
 
 
 class _Result:
@@ -201,7 +219,6 @@ class _Result:
         self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
         self._units = units_of(asked.ensemble, threat.relations)
-        self._columns = Columns.of(asked.ensemble, threat, asked.X)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -215,18 +232,9 @@ class _Result:
         wanted = set(self._ensemble.classes[list(self._threat.goal)].tolist())
         for (row, rank), label in zip(every, labels.tolist(), strict=True):
             change = self._found[row][rank]
-            if math.isfinite(change.price):
-                if label not in wanted:
-                    raise disbelieved(f"the change that was found gives it {label!r}", [row])
-                self._check_price(row, change)
+            if math.isfinite(change.price) and label not in wanted:
+                raise disbelieved(f"the change that was found gives it {label!r}", [row])
         return dict(zip(every, labels.tolist(), strict=True))
-
-    def _check_price(self, row: int, change: Change) -> None:
-        """SoundnessError unless the attacker can make the change at its price, to a valid row."""
-        prices = prices_of_change(self._columns, self._asked.X[row], change.row)
-        price = total_price(self._threat, prices.values())
-        if price != change.price or (self._threat.relations and self._threat.relations.broken(change.row[None])[0]):
-            raise disbelieved(f"the change that was found costs {price!r}", [row])
 
     def _in_own_values(self, rank: int) -> Any:
         """All rows after their changes of this rank, like X."""
@@ -238,13 +246,13 @@ class _Result:
             return in_own_values(rows, self._ensemble.categories)
         return changed_frame(self._asked.given, rows, differ(rows, self._asked.X), self._ensemble.categories)
 
-    def all(self, about: Wanted, seconds: float, interrupted: bool) -> Counterfactuals:
+    def all(self, about: Wanted, began: float, limits: Limits) -> Counterfactuals:
         """The counterfactuals of all rows."""
         X = self._asked.X
         missing: npt.NDArray[np.int64] = np.isnan(X[:, ~self._threat.fillable]).sum(axis=1)
         each = tuple(self._one(row, 0) for row in range(len(X)))
-        in_vain = moved_in_vain(self._threat, self._ensemble, X)
-        return Counterfactuals(each, self._like_x[0], about, missing, in_vain, seconds, interrupted)
+        in_vain = replace(self._asked, threat=self._threat).moved_in_vain(limits) or InVain()
+        return Counterfactuals(each, self._like_x[0], about, missing, in_vain, clock.now() - began, limits.interrupted)
 
     def _one(self, row: int, rank: int) -> Counterfactual:
         """The counterfactual of a row with this rank; the first one has all others."""

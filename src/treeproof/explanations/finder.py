@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, root_at_most
+from treeproof.numbers.patience import in_time
 from treeproof.results.asked import Unit, units_of
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits
@@ -55,6 +56,7 @@ class Finder:
 
     def changes(self, X: FloatArray) -> list[Change]:
         """The cheapest change of each row."""
+        is_over = self.limits.for_rows(len(X))
         labels, columns = self.ensemble.predict_index(X), Columns.of(self.ensemble, self.threat, X)
         nearer = Nearer(self, columns)
         found = search_for(self.ensemble, self.threat, self.limits).cheapest(X, self.within)
@@ -65,10 +67,14 @@ class Finder:
             if label in self.threat.goal:
                 changes.append(Change(x, 0.0, Outcome.PROVED, 0.0))
             else:
-                w = nearer.row(x, self._without_needless(columns, x, w)) if math.isfinite(price) else x
+                w = in_time(is_over, partial(self._plainer, columns, nearer, x, w), w) if math.isfinite(price) else x
                 proved = outcome == Outcome.PROVED
                 changes.append(Change(w, price, Outcome(outcome), price if proved else 0.0))
         return changes
+
+    def _plainer(self, columns: Columns, nearer: Nearer, x: FloatArray, w: FloatArray) -> FloatArray:
+        """The row after a change of the same price that is nearer, and has nothing needless."""
+        return nearer.row(x, self._without_needless(columns, x, w))
 
     def hold_themselves(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
         """Which rows have a wanted label and are valid."""

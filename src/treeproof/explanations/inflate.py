@@ -75,7 +75,9 @@ class _Inflation:
         """Widens one column, and keeps to that from now on."""
         if np.isnan(self._x[place]):
             return
-        if place in self._known:
+        if not self._questions.has_time(self._row):
+            self.complete = False
+        elif place in self._known:
             self._add_values(place)
         elif place in self._joint:
             self._go_far(place)

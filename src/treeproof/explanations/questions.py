@@ -13,7 +13,9 @@ import numpy.typing as npt
 from treeproof.explanations.bound import Bound
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.patience import in_time
 from treeproof.results.verdicts import Outcome, differ
+from treeproof.run import clock
 from treeproof.run.limits import Limits, RowTime
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
@@ -69,14 +71,19 @@ class Questions:
         self.is_content = np.isin(self._labels, threat.goal)
         """Which rows have a label that the attacker wants: nobody attacks them."""
         self._time: dict[int, RowTime] = {}
+        self._share = 0.0
+        """Of what it took to bind all rows, the seconds of each."""
 
     @cached_property
     def bound(self) -> Bound | None:
         """The same questions compiled; None where prices are only known to be at least so much, or bind."""
         if self.threat.power is not None:
             return None
-        bound = Bound(self.columns, self.columns.rows(self.X), self._labels, self.limits)
-        return None if bound.is_poor else bound
+        began, n = clock.at_work(), len(self.X)
+        bind = partial(Bound, self.columns, self.columns.rows(self.X), self._labels, self.limits)
+        bound = in_time(self.limits.for_rows(n), bind, None)
+        self._share = (clock.at_work() - began) / n
+        return None if bound is None or bound.is_poor else bound
 
     def ask(self, row: int, free: npt.NDArray[np.bool_], pull: npt.NDArray[np.int64] | None = None) -> Answer:
         """Does a row keep its label if the attacker may change no units but the `free` ones?
@@ -159,5 +166,6 @@ class Questions:
     def _rest(self, row: int) -> Limits | None:
         """The limits with what is left of the time for a row, from its first question on; None: nothing is."""
         if row not in self._time:
-            self._time[row] = self.limits.for_row()
+            _ = self.bound
+            self._time[row] = self.limits.for_row(self._share)
         return self._time[row].rest()

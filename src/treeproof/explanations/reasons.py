@@ -48,6 +48,8 @@ def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Foun
     """
     free, minimal, place = np.zeros(len(questions.units), dtype=bool), True, 0
     while place < len(order):
+        if not questions.has_time(row):
+            return Found(~free, Outcome.PROVED, False)
         place = questions.drop(row, free, order, place)
         if place < len(order):
             free[order[place]] = True

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from treeproof.numbers.patience import look
+
 Terms: TypeAlias = tuple[tuple[int, int], ...]
 """A sum: pairs of a variable and its factor."""
 
@@ -104,6 +106,7 @@ class Simplex:
                     break
             else:
                 return None
+            look()
             helper = self._helper(row, up, bounds)
             if helper is None:
                 sign = -1 if up else 1
@@ -115,6 +118,7 @@ class Simplex:
     def extreme(self, j: int, up: bool, bounds: Bounds) -> tuple[Fraction, int]:
         """The greatest (or least) value of a variable, after `conflict` found values; and the reasons for that."""
         while True:
+            look()
             if j in self._at:
                 if not self._has_room(j, up, bounds):
                     return Fraction(self._at[j]), bounds.high_why[j] if up else bounds.low_why[j]

@@ -105,6 +105,14 @@ class RowTable:
         for outcomes in (self.stability, *self.resilience):
             outcomes[rows & (outcomes == Outcome.PROVED)] = Outcome.UNKNOWN
 
+    def forget_refuted(self, row: int, correct: bool) -> None:
+        """A row whose counterexample could not be checked in time has none; what it refutes is open again."""
+        for outcomes in (self.stability, *(self.resilience if correct else ())):
+            if outcomes[row] == Outcome.REFUTED:
+                outcomes[row] = Outcome.UNKNOWN
+        self.refuted[row], self.epsilon_index[row] = Refuted.NOTHING, -1
+        self.neighbour[row] = self.attacked[row] = self.X[row]
+
     def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
         """Takes over what a table of these rows knows; what that leaves open, or counterexamples, may be known here."""
         is_new = (part.resilience == Outcome.REFUTED) & (self.resilience[:, rows] != Outcome.REFUTED)

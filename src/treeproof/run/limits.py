@@ -52,16 +52,16 @@ class Limits:
             self.stop[0] = LATE
         return bool(self.stop[0] != GO_ON)
 
-    def for_rows(self, n: int) -> Callable[[], bool]:
-        """Whether all is over, or the time of n rows that begins now, and that they share."""
-        timeout, began = self.timeout, clock.at_work()
+    def for_rows(self, n: int, used: float = 0.0) -> Callable[[], bool]:
+        """Whether all is over, or the time of n rows, which they share; so many seconds of it are used by now."""
+        timeout, began = self.timeout, clock.at_work() - used
         if timeout is None:
             return self.is_over
         return lambda: self.is_over() or clock.at_work() - began > timeout * n
 
-    def for_row(self) -> RowTime:
-        """The time of a row, which begins now."""
-        return RowTime(self)
+    def for_row(self, used: float = 0.0) -> RowTime:
+        """The time of a row, of which so many seconds are used by now."""
+        return RowTime(self, used)
 
     def interrupt(self) -> None:
         """Ends everything: Ctrl-C was pressed."""
@@ -81,8 +81,13 @@ class Limits:
 class RowTime:
     """What is left of the time of one row; none of it goes by while kernels are compiled."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._began = limits, clock.at_work()
+    def __init__(self, limits: Limits, used: float = 0.0) -> None:
+        self._limits, self._began = limits, clock.at_work() - used
+
+    @property
+    def used(self) -> float:
+        """The seconds that are used."""
+        return clock.at_work() - self._began
 
     def rest(self) -> Limits | None:
         """The limits with what is left of the time for the row; None if nothing is."""
@@ -91,7 +96,7 @@ class RowTime:
             return None
         if limits.timeout is None:
             return limits
-        left = limits.timeout - (clock.at_work() - self._began)
+        left = limits.timeout - self.used
         return replace(limits, timeout=left) if left > 0 else None
 
     def is_over(self) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,22 +21,44 @@ from treeproof.threat.ways import Way
 MOST_AT_ONCE, MOST_KEPT = 10**6, 10**7
 """Prices that are made together, and that are kept."""
 
-Set: TypeAlias = int
-"""Values, as bits, by their places among all that rules name."""
+Places: TypeAlias = "npt.NDArray[np.intp]"
+"""Values, by their places among all that rules name."""
 
 
-class Step(NamedTuple):
-    """What values become for a cost: each one any of a set, and sets of values that become the same."""
+class Links(NamedTuple):
+    """What leads from each node to which others, and at what cost: those from `start[node]` on, one to each of them."""
 
-    cost: int
-    each: list[Set]
-    pairs: list[tuple[Set, Set]]
+    start: Places
+    end: Places
+    cost: FloatArray
 
-    def after(self, values: Set) -> Set:
-        """What any of these values can become."""
-        if len(self.pairs) <= values.bit_count():
-            return reduce(or_, (after for before, after in self.pairs if before & values), 0)
-        return reduce(or_, (self.each[place] for place in _bits(values)), 0)
+    @classmethod
+    def of(cls, n: int, start: Places, end: Places, cost: FloatArray) -> Links:
+        """The cheapest of links between n nodes."""
+        order = np.lexsort((cost, end, start))
+        start, end, cost = start[order], end[order], cost[order]
+        first = np.append(True, (start[1:] != start[:-1]) | (end[1:] != end[:-1]))[: len(start)]
+        return cls(np.searchsorted(start[first], np.arange(n + 1)), end[first], cost[first])
+
+    def prices(self, begin: Places, n_values: int, budget: float) -> FloatArray:
+        """What the cheapest ways from some nodes to each of the first ones cost."""
+        prices = np.full(len(self.start) - 1, np.inf)
+        prices[begin] = 0.0
+        todo, latest, done = [(0.0, node) for node in begin.tolist()], -1.0, 0
+        while todo and done < n_values:
+            price, node = heapq.heappop(todo)
+            if price > latest:
+                look()
+            latest, done = price, done + (price == prices[node] and node < n_values)
+            if price > prices[node] or done == n_values:
+                continue
+            links = slice(self.start[node], self.start[node + 1])
+            end, total = self.end[links], price + self.cost[links]
+            better = (total < prices[end]) & (total <= budget)
+            prices[end[better]] = total[better]
+            for pair in zip(total[better].tolist(), end[better].tolist(), strict=True):
+                heapq.heappush(todo, pair)
+        return prices[:n_values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,71 +76,57 @@ class ByCategoryRules(Way):
         return np.array(sorted({rule.to for rule in self.rules if rule.to is not None}.union(*sets)), dtype=np.float64)
 
     @cached_property
-    def _steps(self) -> tuple[list[Step], list[Step]]:
-        """Where rules lead, and whence."""
-        bit = {value: 1 << place for place, value in enumerate(self._values.tolist())}
-        sets = {codes: sum(bit[code] for code in codes) for codes in {rule.codes or () for rule in self.rules}}
-        links: dict[int, dict[Set, Set]] = defaultdict(lambda: defaultdict(int))
-        for rule in self.rules:
-            if rule.to is not None and self.domain[0] <= rule.to <= self.domain[1]:
-                before, after = sets[rule.codes or ()], bit[rule.to]
-                # From all others is as good as from all: then rules of an exchange are one.
-                all_of_them = before | after == (1 << len(bit)) - 1
-                links[rule.cost][before | after if all_of_them else before] |= after
-        there = [_step(cost, pairs.items(), len(bit)) for cost, pairs in links.items()]
-        back = [_step(cost, [(end, start) for start, end in pairs.items()], len(bit)) for cost, pairs in links.items()]
-        return there, back
+    def _links(self) -> tuple[Links, Links]:
+        """Where rules lead, and whence: from values to the sets that rules are for, and from these to values."""
+        values = self._values.tolist()
+        place, n = {value: k for k, value in enumerate(values)}, len(values)
+        numbers: dict[tuple[float, ...], int] = {}
+        rules = [rule for rule in self.rules if rule.to is not None and self.domain[0] <= rule.to <= self.domain[1]]
+        sets = [rule.codes or () for rule in rules]
+        # From all others is as good as from all: then rules of an exchange are for one set.
+        for k, (rule, codes) in enumerate(zip(rules, sets, strict=True)):
+            if len(codes) >= n - 1 and len({*codes, rule.to}) == n:
+                sets[k] = tuple(values)
+        through = [numbers.setdefault(codes, n + len(numbers)) for codes in sets]
+        members = [(place[code], number) for codes, number in numbers.items() for code in codes]
+        start = np.array([one for one, _ in members] + through, dtype=np.intp)
+        end = np.array([one for _, one in members] + [place[rule.to] for rule in rules if rule.to is not None], np.intp)
+        cost = np.array([0.0] * len(members) + [float(rule.cost) for rule in rules])
+        nodes = n + len(numbers)
+        return Links.of(nodes, start, end, cost), Links.of(nodes, end, start, cost)
 
     @cached_property
-    def _known(self) -> dict[tuple[Set, bool], FloatArray]:
+    def _known(self) -> dict[tuple[bytes, bool], FloatArray]:
         """What was asked before."""
         return {}
 
-    def _prices(self, begin: Set, back: bool = False) -> FloatArray:
+    def _prices(self, begin: Places, back: bool = False) -> FloatArray:
         """What chains from some of these values to each value cost, or `back`: from each value to some of them."""
-        prices = self._known.get((begin, back))
+        key = begin.tobytes(), back
+        prices = self._known.get(key)
         if prices is None:
-            prices = np.full(len(self._values), np.inf)
-            for price, values in self._spread(begin, self._steps[back]):
-                prices[_places(values)] = price
+            budget = math.inf if self.budget is None else self.budget
+            prices = self._links[back].prices(begin, len(self._values), budget)
             if len(self._known) * len(prices) >= MOST_KEPT:
                 self._known.clear()
-            self._known[begin, back] = prices
+            self._known[key] = prices
         return prices
-
-    def _spread(self, begin: Set, steps: list[Step]) -> Iterator[tuple[int, Set]]:
-        """What steps lead to from these values, at rising prices."""
-        left = reduce(or_, (after for step in steps for _, after in step.pairs), begin)
-        prices, waiting = [0], {0: begin}
-        while prices and left:
-            look()
-            price = heapq.heappop(prices)
-            new = waiting.pop(price) & left
-            left &= ~new
-            if new:
-                yield price, new
-            for step in steps if new and left else ():
-                after, total = step.after(new) & left, price + step.cost
-                if after and (self.budget is None or total <= self.budget):
-                    if total not in waiting:
-                        heapq.heappush(prices, total)
-                    waiting[total] = waiting.get(total, 0) | after
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The cost of the cheapest chain."""
         del x
         begin, there = self._set(start, start), self._between(np.array([end]), np.array([end]))
-        price = _least(self._prices(begin), *there)[0] if begin else np.inf
+        price = _least(self._prices(begin), *there)[0] if len(begin) else np.inf
         return None if price == np.inf else Fraction(int(price))
 
     def _between(self, first: FloatArray, last: FloatArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Where the values of cells begin and end."""
         return np.searchsorted(self._values, first), np.searchsorted(self._values, last, side="right")
 
-    def _set(self, first: float, last: float) -> Set:
+    def _set(self, first: float, last: float) -> Places:
         """The values of a cell."""
         begin, end = (int(ends[0]) for ends in self._between(np.array([first]), np.array([last])))
-        return (1 << end) - (1 << begin) if begin < end else 0
+        return np.arange(begin, end)
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The least cost of chains that start where the row may."""
@@ -128,10 +134,10 @@ class ByCategoryRules(Way):
         size = max(1, MOST_AT_ONCE // len(self._values))
         for row in range(0, len(paid), size):
             some = slice(row, row + size)
-            held = np.packbits(starts.take(some).within(self._values, self._values), axis=1, bitorder="little")
+            held = starts.take(some).within(self._values, self._values)
             kinds, kind = np.unique(held, axis=0, return_inverse=True)
-            begun = [int.from_bytes(one.tobytes(), "little") for one in kinds]
-            paid[some] = np.array([_least(self._prices(begin), *cells) for begin in begun])[kind.reshape(-1)]
+            begun = np.array([_least(self._prices(np.flatnonzero(one)), *cells) for one in kinds])
+            paid[some] = begun[kind.reshape(-1)]
         return paid
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -153,30 +159,8 @@ class ByCategoryRules(Way):
         """The values that chains of rules lead to."""
         del x
         begin = self._set(start, start)
-        ends = self._values[self._prices(begin) < np.inf] if begin else np.array([start])
+        ends = self._values[self._prices(begin) < np.inf] if len(begin) else np.array([start])
         return ends, ends
-
-
-def _step(cost: int, pairs: Iterable[tuple[Set, Set]], n: int) -> Step:
-    """A step of these sets to others, whose values may be in several of them."""
-    each = [0] * n
-    for before, after in pairs:
-        for place in _bits(before):
-            each[place] |= after
-    sets: dict[Set, Set] = defaultdict(int)
-    for place, after in enumerate(each):
-        if after:
-            sets[after] |= 1 << place
-    return Step(cost, each, [(before, after) for after, before in sets.items()])
-
-
-def _bits(values: Set) -> Iterator[int]:
-    return iter(_places(values).tolist())
-
-
-def _places(values: Set) -> npt.NDArray[np.intp]:
-    held = np.frombuffer(values.to_bytes(values.bit_length() // 8 + 1, "little"), dtype=np.uint8)
-    return np.flatnonzero(np.unpackbits(held, bitorder="little"))
 
 
 def _least(prices: FloatArray, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> FloatArray:

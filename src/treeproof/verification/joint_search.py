@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
+from treeproof.numbers.patience import look
 from treeproof.numbers.simplex import Bounds, Simplex
 from treeproof.verification.joint_question import GRID, KINDS, Literal, Question, bit
 
@@ -80,6 +81,7 @@ class Search:
         while True:
             while waiting and left:
                 left -= 1
+                look()
                 row = next(iter(waiting))
                 del waiting[row]
                 why = self._tighten(bounds, row, waiting)

@@ -20,7 +20,7 @@ from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, double_at_least, root_at_most
 from treeproof.numbers.moves import shortest_moves
-from treeproof.numbers.patience import TimeIsUpError, until
+from treeproof.numbers.patience import in_time
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits
@@ -52,10 +52,14 @@ FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
 goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
 
-_OneRow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], FloatArray]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Cells: TypeAlias = "npt.NDArray[np.int32]"
+Boxed: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
+"""Rows, and the ends of their boxes of neighbours."""
+_OneRow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, Ints, FloatArray]
 """The ends of its box of neighbours, a point of it, the label of that, and the row: arrays of one row each."""
 
-Stage: TypeAlias = "Callable[[npt.NDArray[np.int64]], None]"
+Stage: TypeAlias = "Callable[[Ints], None]"
 """Searches rows in one way."""
 
 
@@ -115,6 +119,8 @@ class Local:
         self.boxes = self.looks = 0
         self.used: FloatArray = np.zeros(1)
         """Of the last search, the seconds that each row has had, with those of searches before it."""
+        self._owner = np.zeros(1, dtype=np.int64)
+        """For each box that is searched, the row whose time it takes."""
         self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
         self._sums = _no_sums() if sums is None else sums
         self.around: npt.NDArray[Any] = np.empty(0)
@@ -147,7 +153,7 @@ class Local:
             own[cells] = False
         return blocked if blocked.any() else blocked[:0]
 
-    def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
+    def decide(self, X: FloatArray, epsilon: FloatArray, labels: Ints | None = None) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
 
         `labels` are the indices of the classes that the model predicts for X, if they are known already.
@@ -155,41 +161,53 @@ class Local:
         return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
 
     def decide_boxes(
-        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+        self,
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        labels: Ints | None = None,
+        used: FloatArray | None = None,
     ) -> Decisions:
-        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
+        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?
+
+        Of each row's time so many seconds are `used`.
+        """
         labels = self.ensemble.predict_index(X) if labels is None else labels
+        used = np.zeros(len(X)) if used is None else used.copy()
+        is_over = self.limits.for_rows(len(X), used.sum())
         # Nobody attacks a row that has a label he wants, but maybe its neighbours.
         wanted = np.isin(labels, self.threat.goal)
         status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
         asked = np.flatnonzero(~wanted)
-        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked])
+        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked], None, used[asked])
+        used[asked] = self.used
         proofs = self._claims_of(labels, asked)
-        neighbour, attacked = X.copy(), X.copy()
+        neighbour, attacked, late = self._in_time(status == Outcome.REFUTED, (X, low, high), cells, is_over)
+        status[late] = Outcome.UNKNOWN
         broken = np.flatnonzero(status == Outcome.REFUTED)
-        z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
-        neighbour[broken], attacked[broken] = z, w
-        open_rows = broken[~self.shows(X[broken], z, w)]
+        open_rows = broken[~self.shows(X[broken], neighbour[broken], attacked[broken])]
         content = np.flatnonzero(wanted & (low < high).any(axis=1))
         if len(open_rows) or len(content):
             mixed = np.concatenate((open_rows, content))
             every = np.arange(len(mixed))
-            pairs = Pairs(self, Boxes(every, every, low[mixed], high[mixed], X[mixed], neighbour[mixed]))
+            pairs = Pairs(self, Boxes(every, every, low[mixed], high[mixed], X[mixed], neighbour[mixed]), used[mixed])
             pairs.settle()
+            used[mixed] = pairs.used
             for k, row in enumerate(mixed.tolist() if proofs else ()):
                 proofs[row] = pairs.proofs.proof(k)
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
+        self.used = used
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(proofs))
 
     def one_label(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
         """Per row of X: has all that the attacker makes of rows from `low` to `high`, and have they, its label?"""
+        is_over = self.limits.for_rows(len(X))
         status, cells = self._search(low, high, X, self.ensemble.predict_index(X))
-        neighbour, attacked = X.copy(), X.copy()
-        other = np.flatnonzero(status == Outcome.REFUTED)
-        neighbour[other], attacked[other] = self._doubles(X[other], low[other], high[other], cells[other])
+        neighbour, attacked, late = self._in_time(status == Outcome.REFUTED, (X, low, high), cells, is_over)
+        status[late] = Outcome.UNKNOWN
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(self._claims))
 
-    def _claims_of(self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> list[Proof]:
+    def _claims_of(self, labels: Ints, asked: Ints) -> list[Proof]:
         """Per row the claim that was recorded by the last search, of rows that were `asked` about.
 
         Nobody attacks the others, unless he attacks their neighbours.
@@ -214,10 +232,10 @@ class Local:
         X: FloatArray,
         reach: tuple[FloatArray, FloatArray],
         budget: FloatArray | None = None,
-        unaffordable: npt.NDArray[np.int32] | None = None,
+        unaffordable: Cells | None = None,
         used: FloatArray | None = None,
         below: Fraction | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    ) -> tuple[Ints, Cells]:
         """Outcomes per row, and the cells of counterexamples, for another reach (and budgets) than the attacker's own.
 
         `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
@@ -229,14 +247,14 @@ class Local:
         labels = self.ensemble.predict_index(X)
         return self._run(X, X, X, labels, X, (), unaffordable, reach, budget, exact=exact, used=used)
 
-    def cheapest(self, X: FloatArray, within: bool, labels: npt.NDArray[np.int64] | None = None) -> Attacks:
+    def cheapest(self, X: FloatArray, within: bool, labels: Ints | None = None) -> Attacks:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
 
         PROVED: there is none that is cheaper, or none at all, and the row is unchanged. Otherwise time was up. Where
         prices are not whole numbers, the next ones may be cheaper by less than a share of `TRACE`.
         """
         labels = self.ensemble.predict_index(X) if labels is None else labels
-        threat = self.threat
+        threat, is_over = self.threat, self.limits.for_rows(len(X))
         budget = MAX_BUDGET if not within and threat.power is not None else None
         status, cells = self._run(X, X, X, labels, X, (), None, None, budget, cheapest=True)
         # Nobody attacks a row that has a label he wants.
@@ -248,12 +266,17 @@ class Local:
                 one = slice(row, row + 1)
                 asked = X[one], X[one], X[one], labels[one], X[one]
                 status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one], True)
+                used[one] = self.used
         self.used = used
-        found = cells[:, 0] != NO_CELL
-        attacked, price = X.copy(), np.full(len(X), np.inf)
-        attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
+        found, price = cells[:, 0] != NO_CELL, np.full(len(X), np.inf)
+        attacked, late = self._in_time(found, (X, X, X), cells, is_over)[1:]
+        found[late] = False
         for row in np.flatnonzero(found).tolist():
-            price[row] = price_of_attack(threat, X[row], attacked[row], within)
+            priced = partial(price_of_attack, threat, X[row], attacked[row], within)
+            price[row] = in_time(is_over, priced, np.inf)
+            found[row] = price[row] < np.inf
+        status[(cells[:, 0] != NO_CELL) & ~found] = Outcome.UNKNOWN
+        attacked[~found] = X[~found]
         if threat.power is not None:
             # Powers of such distances are not normal doubles, and cannot be compared.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -266,27 +289,32 @@ class Local:
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        used: FloatArray | None = None,
+        owner: Ints | None = None,
+    ) -> tuple[Ints, Cells]:
         """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code.
 
-        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`.
+        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`. Of
+        each row's time so many seconds are `used`; boxes of one `owner` share its time.
         """
         X = own if X is None else X
         gaps = tuple(
             (f, self._own_prices(self.threat.moves_of(f), f, X, low, high)) for f in self._with_gaps(low, high)
         )
-        status, cells = self._run(low, high, own, labels, X, gaps)
-        used, claims = self.used, self._claims
+        status, cells = self._run(low, high, own, labels, X, gaps, used=used, owner=owner)
+        used, claims, owner = self.used, self._claims, self._owner
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 asked = low[one], high[one], own[one], labels[one], X[one]
-                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one])
+                its = owner[one]
+                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[its])
+                used[its] = self.used
                 if status[row] == Outcome.PROVED:
                     claims[row] = self._claims[0]
-        self._claims = claims
+        self._claims, self.used = claims, used
         return status, cells
 
     def _with_gaps(self, low: FloatArray, high: FloatArray) -> Iterator[int]:
@@ -304,30 +332,33 @@ class Local:
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray,
         own_prices: tuple[tuple[int, FloatArray], ...] = (),
-        unaffordable: npt.NDArray[np.int32] | None = None,
+        unaffordable: Cells | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | FloatArray | None = None,
         cheapest: bool = False,
         exact: Any = None,
         used: FloatArray | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        owner: Ints | None = None,
+    ) -> tuple[Ints, Cells]:
         """Outcomes, and the cells of counterexamples. One parameter per part of the question.
 
         `own_prices` are those of all cells of a feature, for each row; `exact` those of a single row. Of each row's
-        time so many seconds are `used`.
+        time so many seconds are `used`; boxes of one `owner` share its time.
         """
         # What no search proves here is left to the one for pairs.
         self._claims = [PAIRS] * len(low)
         self.used = np.zeros(len(low)) if used is None else used.copy()
+        self._owner = np.arange(len(low)) if owner is None else owner
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
-        try:
-            with until(self.limits.for_rows(len(low))):
-                asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
-        except TimeIsUpError:
+        rows, began = np.unique(self._owner), clock.at_work()
+        bind = partial(self.asked_about, low, high, own, labels, X, own_prices, reach, budget)
+        asked = in_time(self.limits.for_rows(len(rows), self.used[rows].sum()), bind, None)
+        self._share(clock.at_work() - began)
+        if asked is None:
             return np.full(len(low), Outcome.UNKNOWN, dtype=np.int64), np.full(low.shape, NO_CELL, dtype=np.int32)
         if unaffordable is not None:
             asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
@@ -343,12 +374,16 @@ class Local:
         some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
         return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
 
+    def _share(self, seconds: float) -> None:
+        """Notes time that all boxes took together."""
+        self.used += seconds * np.bincount(self._owner, minlength=len(self.used)) / len(self._owner)
+
     def asked_about(
         self,
         low: FloatArray,
         high: FloatArray,
         own: FloatArray,
-        labels: npt.NDArray[np.int64],
+        labels: Ints,
         X: FloatArray,
         own_prices: tuple[tuple[int, FloatArray], ...] = (),
         reach: tuple[FloatArray, FloatArray] | None = None,
@@ -461,9 +496,7 @@ class Local:
                     break
             yield run(divide_rows, self.patience, 2**62)
 
-    def _hunt(
-        self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int, rows: npt.NDArray[np.int64]
-    ) -> None:
+    def _hunt(self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int, rows: Ints) -> None:
         """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
         from treeproof._kernels.search.hunt import hunt_rows, scratch_for
 
@@ -477,7 +510,7 @@ class Local:
         from treeproof._kernels.search.asked import HARD, Watch
 
         found = self._nothing_found(asked)
-        if self.limits.is_over():
+        if self.is_used_up(self.used[self._owner]):
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         found.status[:] = HARD
@@ -491,7 +524,7 @@ class Local:
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
             began = clock.at_work()
             stages = self._for_a_moment(stages, found, watch)
-            self.used += (clock.at_work() - began) / len(self.used)
+            self._share(clock.at_work() - began)
         if HARD in found.status:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
@@ -541,63 +574,72 @@ class Local:
 
     def _watched(self, work: Callable[[], None], watch: Any) -> None:
         """Runs compiled work on rows in a thread, and ends it by `watch` when a row or all have had their time."""
-        limits, used = self.limits, self.used
+        limits, used, owner = self.limits, self.used, self._owner
         row, since = 0, clock.at_work()
 
         def note() -> None:
             nonlocal row, since
             now = clock.at_work()
             if row > 0:
-                used[row - 1] += now - since
+                used[owner[row - 1]] += now - since
             row, since = int(watch.progress[0]), now
 
         def look() -> None:
             note()
-            if limits.is_over():
+            if self.is_used_up(used[owner]):
                 watch.stop[0] = -1
-            elif limits.timeout is not None and row > 0 and used[row - 1] > limits.timeout:
+            elif limits.timeout is not None and row > 0 and used[owner[row - 1]] > limits.timeout:
                 watch.stop[0] = row
 
         watched(work, limits, look)
         note()
 
     def _really_affordable(
-        self,
-        asked: _OneRow,
-        answer: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]],
-        used: FloatArray,
-        cheapest: bool = False,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        self, asked: _OneRow, answer: tuple[Ints, Cells], used: FloatArray, cheapest: bool = False
+    ) -> tuple[Ints, Cells]:
         """Searches a row again, by exact prices, if its counterexample costs more than its rounded-down prices said.
 
         What exact prices of too many digits leave open is left out one by one, all in the time of one row.
         """
         (low, high, _, _, X), (status, cells), exact = asked, answer, None
+        self.used = used
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
         while not self._affordable(X, low, high, cells):
-            if status[0] == Outcome.UNKNOWN or self.is_used_up(used):
+            if status[0] == Outcome.UNKNOWN or self.is_used_up(self.used):
                 return np.full_like(status, Outcome.UNKNOWN), np.full_like(cells, NO_CELL)
             if exact is None:
                 exact = exact_prices(self.threat, self.space, X[0], (low[0], high[0]), self.threat.limit, False)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(*asked, (), unaffordable, cheapest=cheapest, exact=exact, used=used)
-            used = self.used
+            status, cells = self._run(*asked, (), unaffordable, cheapest=cheapest, exact=exact, used=self.used)
         return status, cells
 
     def is_used_up(self, used: FloatArray) -> bool:
         """Whether all these rows have had their time."""
         return self.limits.is_over() or (self.limits.timeout is not None and bool((used >= self.limits.timeout).all()))
 
-    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: Cells) -> bool:
         """Whether an Lp attacker can pay for the way from the box of a row into these cells, if there are any."""
         if cells[0, 0] == NO_CELL:
             return True
         z, w = self._doubles(X, low, high, cells)
         return self.threat.can_do(X[0], z[0], w[0])
 
-    def _doubles(
-        self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _in_time(
+        self, found: npt.NDArray[np.bool_], boxes: Boxed, cells: Cells, is_over: Callable[[], bool]
+    ) -> tuple[FloatArray, FloatArray, Ints]:
+        """For rows that something was found of what `_doubles` has, for others X; and those without time for that."""
+        X, low, high = boxes
+        (z, w), late, rows = (X.copy(), X.copy()), [np.empty(0, dtype=np.int64)], np.flatnonzero(found)
+        # Where chains are followed, one row may take all of it.
+        for some in rows[:, None] if any(moves.rules for _, moves in self.threat.columns) else (rows,):
+            pairs = in_time(is_over, partial(self._doubles, X[some], low[some], high[some], cells[some]), None)
+            if pairs is None:
+                late.append(some)
+            else:
+                z[some], w[some] = pairs
+        return z, w, np.concatenate(late)
+
+    def _doubles(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """Rows z of the boxes and w of the cells such that w is in A(z), each feature as close to X as can be."""
         threat = self.threat
         known = cells >= 0
@@ -627,7 +669,7 @@ class Local:
             z[some, f], w[some, f] = from_to
         return z, w
 
-    def _ends_of_cells(self, f: int, cells: npt.NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+    def _ends_of_cells(self, f: int, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest double of the cells of feature f in rows of cells."""
         at = self._start[f] + cells[:, f]
         return self._lowest[at], self._highest[at]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +21,7 @@ from treeproof.model.pieces import Pieces
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, double_at_least, next_down, next_up
 from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import RowTime
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
@@ -43,34 +45,35 @@ WIDER = (0.1, 0.3, 1.0, 4.0, 32.0)
 class NearestSearch(RowSearch):
     """Finds the nearest attacks on rows of the columns of a search, in L1."""
 
-    def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
-        """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none.
-
-        It is known that no attack is nearer than `least`.
-        """
+    def _cheaper(
+        self, x: FloatArray, within: bool, least: float, time: RowTime
+    ) -> Iterator[tuple[int, FloatArray, float]]:
+        """Whether the nearest attack is known, the row after it, and its distance, the last one; as `RowSearch`."""
         box, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), x, math.inf, True
-        time = self._local.limits.for_row()
         while (limits := self._rest(time, box)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found, w, its_least = self._nearest_cells(local, x, within, least, price)
             least = max(least, its_least)
             if found != Outcome.PROVED or not least < price:
-                return found if exact else Outcome.UNKNOWN, best, price
+                yield found if exact else Outcome.UNKNOWN, best, price
+                return
             if exact and self.valid(w)[0] and (not within or self._threat.can_do(x, x, w[0])):
-                return Outcome.PROVED, w[0], its_least
+                yield Outcome.PROVED, w[0], its_least
+                return
             cells = local.space.cells(w)
             near = question.nearest(local, cells, price)
             if near.w is not None and (not within or self._threat.can_do(x, x, near.w)):
                 its_price = price_of_attack(self._threat, x, near.w, within)
                 if its_price < price:
                     best, price = near.w, its_price
+                    yield Outcome.UNKNOWN, best, price
             exact &= near.is_proved
             if near.conflict == () or price <= least * (1 + TRACE):
-                return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
+                yield Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
+                return
             conflict = question.around(local, cells) if near.conflict is None else near.conflict
             box = replace(box, conflicts=(*box.conflicts, conflict), cuts=(*box.cuts, *question.cuts_at(near.w)))
-        return Outcome.UNKNOWN, best, price
 
     @cached_property
     def _sums(self) -> set[Linear]:

@@ -83,11 +83,11 @@ class Pairs:
     """The search over pairs for boxes that hold two labels, one for each of n rows.
 
     `settle` says what it found: outcomes, for rows that are refuted `neighbour` and `attacked`, and for those that are
-    proved `proofs`.
+    proved `proofs`; and how many seconds of each row's time are `used`.
     """
 
-    def __init__(self, local: Local, boxes: Boxes) -> None:
-        """Box i is all of the neighbourhood of row i."""
+    def __init__(self, local: Local, boxes: Boxes, used: FloatArray) -> None:
+        """Box i is all of the neighbourhood of row i, of whose time so many seconds are used."""
         self._local, self._start, self._x = local, boxes, boxes.here
         self._grid = local.ensemble.grid
         self._idle: Local | None = None
@@ -99,7 +99,8 @@ class Pairs:
         self.proofs = PartProofs(n, local._proof_limit)
         self.outcome = np.full(n, Outcome.PROVED, dtype=np.int64)
         self.neighbour, self.attacked = boxes.here.copy(), boxes.here.copy()
-        self._seconds, self._split = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self.used, self._begun, self._split = used.copy(), used, np.zeros(n, dtype=np.int64)
+        self._is_over = local.limits.for_rows(n, used.sum())
 
     def settle(self) -> None:
         """Splits boxes until none is left, or time is up."""
@@ -111,15 +112,16 @@ class Pairs:
             if limits.is_over():
                 self._give_up(boxes.row)
                 return
-            began = clock.at_work()
+            began, before = clock.at_work(), self.used.sum()
             now = self._chosen(boxes.row)
             taken = boxes.at(now)
             boxes = boxes.at(~now) + self._round(taken)
             split = np.bincount(taken.row, minlength=len(self._split))
             self._split += split
-            self._seconds += (clock.at_work() - began) * split / len(taken)
+            # Searches count what they take, and the rest is shared.
+            self.used += (clock.at_work() - began - (self.used.sum() - before)) * split / len(taken)
             if limits.timeout is not None:
-                late = self._seconds[boxes.row] > limits.timeout
+                late = self.used[boxes.row] > limits.timeout
                 self._give_up(boxes.row[late])
                 boxes = boxes.at(~late)
             boxes = boxes.at(self._open(boxes.row))
@@ -131,7 +133,7 @@ class Pairs:
         most = np.full(n, MOST_BOXES // np.count_nonzero(count), dtype=np.float64)
         if timeout is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                most = np.fmin(most, (timeout - self._seconds) / self._seconds * self._split)
+                most = np.fmin(most, (timeout - self.used) / (self.used - self._begun) * self._split)
         from_the_end = np.empty(len(row), dtype=np.int64)
         order = np.argsort(row, kind="stable")
         from_the_end[order] = np.cumsum(count)[row[order]] - 1 - np.arange(len(row))
@@ -209,13 +211,16 @@ class Pairs:
         for some, search in ((~wanted, local), (wanted, self._idle_search() if wanted.any() else local)):
             if some.any():
                 these, labels = boxes.at(some), local.ensemble.predict_index(boxes.here[some])
-                outcome[some], cells = search._search(these.low, these.high, these.here, labels, x[some])
-                found = outcome[some] == Outcome.REFUTED
+                own = x[some]
+                status, cells = search._search(these.low, these.high, these.here, labels, own, self.used, these.row)
+                self.used = search.used
                 if needed:
                     proofs = search._claims if search is local else [content(claim) for claim in search._claims]
                     self.proofs.prove(these.part, proofs)
-                at = np.flatnonzero(some)[found]
-                z[at], w[at] = search._doubles(x[at], boxes.low[at], boxes.high[at], cells[found])
+                ends = own, these.low, these.high
+                z[some], w[some], late = search._in_time(status == Outcome.REFUTED, ends, cells, self._is_over)
+                status[late] = Outcome.UNKNOWN
+                outcome[some] = status
         mixed = np.flatnonzero(outcome == Outcome.REFUTED)
         return outcome, mixed, z[mixed], w[mixed]
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray, next_up
+from treeproof.numbers.patience import TimeIsUpError, in_time, until
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, RowTime
 from treeproof.verification.clashes import Clashes
@@ -42,6 +45,8 @@ class RowSearch:
         self._threat = columns.threat
         self.claims: dict[int, Proof] = {}
         """What proves rows, or why that is not recorded."""
+        self.used = np.zeros(0)
+        """The seconds that each row has had."""
 
     # --- all rows at once --------------------------------------------------------------------------------------------
 
@@ -66,19 +71,25 @@ class RowSearch:
             wanted = wanted[~wanted]
         status = np.full(len(rows), Outcome.REFUTED, dtype=np.int64)
         plain = which[~wanted]
-        status[plain], cells = self._local._search(low[plain], high[plain], rows[plain], labels[plain])
+        own, near = rows[plain], (low[plain], high[plain])
+        is_over = self._local.limits.for_rows(len(plain), self.used[plain].sum())
+        its_status, cells = self._local._search(*near, own, labels[plain], used=self.used[plain])
+        self.used[plain] = self._local.used
         self.claims |= dict(zip(plain.tolist(), self._local._claims, strict=True))
-        refuted = status[plain] == Outcome.REFUTED
-        found = plain[refuted]
-        z, w = self._local._doubles(rows[found], low[found], high[found], cells[refuted])
+        z, w, late = self._local._in_time(its_status == Outcome.REFUTED, (own, *near), cells, is_over)
+        its_status[late] = Outcome.UNKNOWN
+        status[plain], refuted = its_status, its_status == Outcome.REFUTED
+        found, z, w = plain[refuted], z[refuted], w[refuted]
         shown = self._is_shown(rows[found], z, w)
         answers.neighbour[found[shown]], answers.attacked[found[shown]] = z[shown], w[shown]
         open_rows = np.concatenate((found[~shown], which[wanted]))
         for row in open_rows.tolist():
             one = slice(row, row + 1)
-            proofs = PartProofs(1, self._local._proof_limit)
-            outcome, neighbour, attacked = self._decide(rows[row], low[row], high[row], proofs)
-            status[one], answers.neighbour[one], answers.attacked[one] = outcome, neighbour, attacked
+            proofs, time = PartProofs(1, self._local._proof_limit), self._local.limits.for_row(self.used[row])
+            decide = partial(self._decide, rows[row], low[row], high[row], proofs, time)
+            unknown = int(Outcome.UNKNOWN), rows[row], rows[row]
+            status[one], answers.neighbour[one], answers.attacked[one] = in_time(time.is_over, decide, unknown)
+            self.used[row] = time.used
             self.claims[row] = proofs.proof(0)
         for outcome in (Outcome.UNKNOWN, Outcome.REFUTED):
             answers.outcome[which[status[which] == outcome]] = outcome
@@ -96,10 +107,10 @@ class RowSearch:
     # --- one row -----------------------------------------------------------------------------------------------------
 
     def _decide(
-        self, x: FloatArray, low: FloatArray, high: FloatArray, proofs: PartProofs
+        self, x: FloatArray, low: FloatArray, high: FloatArray, proofs: PartProofs, time: RowTime
     ) -> tuple[int, FloatArray, FloatArray]:
         """The outcome for one row, and a counterexample if it is refuted."""
-        todo, unknown, time = [Box(low, high, x)], False, self._local.limits.for_row()
+        todo, unknown = [Box(low, high, x)], False
         while todo:
             box = todo.pop()
             limits = self._rest(time, box)
@@ -136,23 +147,35 @@ class RowSearch:
             todo += _cut_parts(proofs, box, parts)
         return Outcome.UNKNOWN if unknown else Outcome.PROVED, x, x
 
-    def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
+    def cheapest(self, x: FloatArray, within: bool, least: float, used: float) -> tuple[int, FloatArray, float]:
         """Whether the cheapest attack on a row is known, the row after it, and its price; inf if there is none.
 
-        It is known that no attack costs less than `least`.
+        It is known that no attack costs less than `least`; so many seconds of the row's time are `used`.
+        """
+        time, found = self._local.limits.for_row(used), (int(Outcome.UNKNOWN), x, math.inf)
+        with suppress(TimeIsUpError), until(time.is_over):
+            for known in self._cheaper(x, within, least, time):
+                found = known
+        return found
+
+    def _cheaper(
+        self, x: FloatArray, within: bool, least: float, time: RowTime
+    ) -> Iterator[tuple[int, FloatArray, float]]:
+        """The same, the last one; before it what would be known if time were up.
 
         What cells cost at least is known before it is asked what a valid row in them costs. So the cheapest cells are
         asked about and then left out, until all others cost more than the best row so far.
         """
         del least
-        box, time, best, price, exact = Box(x, x, x), self._local.limits.for_row(), x, math.inf, True
+        box, best, price, exact = Box(x, x, x), x, math.inf, True
         while (limits := self._rest(time, box)) is not None:
             question = Question(self._columns, x, box)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found = local.cheapest(x[None], within)
             self._local.boxes += local.boxes
             if found.outcome[0] != Outcome.PROVED or not found.price[0] < price:
-                return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
+                yield int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
+                return
             cells = local.space.cells(found.attacked)
             pair = question.cheapest(local, cells, float(found.price[0]))
             conflict = pair.conflict
@@ -160,6 +183,7 @@ class RowSearch:
                 its_price = price_of_attack(self._threat, x, pair.w, within=False)
                 if its_price < price and (not within or self._threat.can_do(x, x, pair.w)):
                     best, price = pair.w, its_price
+                    yield Outcome.UNKNOWN, best, price
             if pair.finer:
                 box = pair.finer[0]
                 continue
@@ -167,9 +191,9 @@ class RowSearch:
             if conflict is None:
                 conflict = question.around(local, cells)
             if not len(conflict):
-                return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
+                yield Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
+                return
             box = box.with_conflict(conflict)
-        return Outcome.UNKNOWN, best, price
 
     def _reason(self, x: FloatArray, box: Box, conflict: Clause) -> bytes | None:
         """What proves a conflict; None if that is not asked for or not known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import ValidAround
@@ -21,6 +23,9 @@ from treeproof.verification.local_search import Decisions, Local
 from treeproof.verification.proofs import RELATIONS, RowProofs
 from treeproof.verification.valid_rows import ValidSearch, search_for
 from treeproof.verification.witnesses import shorten
+
+CHECKS = 1.0
+"""Seconds after a deadline in which counterexamples are still checked. Most take no time at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +126,18 @@ def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
     """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
     if not table.has_witness.any():
         return
-    reach = Reach(ensemble, asked.attacker, asked.threat.relations)
-    for i in np.flatnonzero(table.has_witness):
+    reach, found = Reach(ensemble, asked.attacker, asked.threat.relations), np.flatnonzero(table.has_witness)
+    timeout, deadline = asked.limits.timeout, asked.limits.deadline
+    most = math.inf if timeout is None else clock.now() + max(CHECKS, timeout * len(found) / 2)
+    for i in found:
+        if clock.now() > min(most, math.inf if deadline is None else deadline + CHECKS):
+            table.forget_refuted(int(i), bool(asked.predicted[i] == asked.y[i]))
+            continue
         epsilon = asked.epsilons[table.epsilon_index[i]].given if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
         if not reach.holds(epsilon, witness):
-            found = f"{table.neighbour[i]!r} to {table.attacked[i]!r}"
-            raise disbelieved(f"the search found a counterexample that the attacker cannot reach: {found}", [i])
+            pair = f"{table.neighbour[i]!r} to {table.attacked[i]!r}"
+            raise disbelieved(f"the search found a counterexample that the attacker cannot reach: {pair}", [i])
 
 
 def keeps_label(ensemble: Ensemble, before: FloatArray, after: FloatArray) -> npt.NDArray[np.bool_]:

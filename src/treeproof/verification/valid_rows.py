@@ -157,6 +157,8 @@ class ValidSearch:
         self._columns = columns
         self.limits = limits or Limits()
         self.boxes = 0
+        self.used: FloatArray = np.zeros(0)
+        """Of the last decisions, the seconds that each row has had."""
 
     def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
         """Per row of X: is the model stable at the row, and at every valid row of its neighbourhood?"""
@@ -169,10 +171,19 @@ class ValidSearch:
         return np.asarray(changes & ~broken(attacked) & (itself | ~broken(neighbour)))
 
     def decide_boxes(
-        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+        self,
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        labels: npt.NDArray[np.int64] | None = None,
+        used: FloatArray | None = None,
     ) -> Decisions:
-        """The same at the row, and at every valid row from `low` to `high`, doubles around that row of X."""
+        """The same at the row, and at every valid row from `low` to `high`, doubles around that row of X.
+
+        Of each row's time so many seconds are `used`.
+        """
         labels = self.ensemble.predict_index(X) if labels is None else labels
+        self.used = np.zeros(len(X)) if used is None else used.copy()
         # Ways to break a group have codes, and proofs of a row know no codes of other rows.
         groups = self.threat.relations.groups if self._proof_limit and len(X) > 1 else ()
         alone = (
@@ -180,14 +191,18 @@ class ValidSearch:
         )
         if alone.any():
             parts = [np.flatnonzero(~alone), *np.flatnonzero(alone)[:, None]]
-            return _united(
-                X, [(part, self.decide_boxes(X[part], low[part], high[part], labels[part])) for part in parts]
-            )
+            used, found = self.used, []
+            for part in parts:
+                found.append((part, self.decide_boxes(X[part], low[part], high[part], labels[part], used[part])))
+                used[part] = self.used
+            self.used = used
+            return _united(X, found)
         columns = self._columns or Columns.of(self.ensemble, self.threat, X)
         rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space, proof_limit=self._proof_limit)
         clashes = Clashes(self.ensemble, self.threat) if self._proof_limit else None
         search = RowSearch(columns, local, clashes)
+        search.used = self.used
         around = (low != high) & ~np.isnan(rows)
         # A row that breaks the relations is no neighbour of itself, but the attacker finds it as it is.
         itself = ~around.any(axis=1) | self.threat.relations.broken(X)
@@ -214,7 +229,7 @@ class ValidSearch:
             invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
             for row in np.flatnonzero(invalid).tolist():
                 one = slice(row, row + 1)
-                found = search.cheapest(rows[row], within, float(attacks.price[row]))
+                found = search.cheapest(rows[row], within, float(attacks.price[row]), float(local.used[row]))
                 attacks.outcome[one], attacks.attacked[one], attacks.price[one] = found
         return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 

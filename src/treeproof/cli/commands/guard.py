@@ -30,10 +30,12 @@ from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
 from treeproof.files import file_stamp, write_parts
+from treeproof.numbers.patience import in_time
 from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.csv_text import appended, as_csv
 from treeproof.results.measures import MISSING_STAYS, missing_in_words
 from treeproof.results.relation_words import CHECK_RELATIONS, are_doubtful, broken_in_short
+from treeproof.run.limits import Limits
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
@@ -164,7 +166,9 @@ class _Answers:
         missing = int(self.guarded.has_missing(X).sum())
         broken = int(self.guarded.breaks_relations(X).sum())
         self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing, broken=broken)
-        self.counts.update(moved_in_vain(self.threat, ensemble, X).counts(len(X)))
+        is_over = Limits.of(timeout=self.asked.timeout).for_rows(len(X))
+        in_vain = in_time(is_over, lambda: moved_in_vain(self.threat, ensemble, X), InVain())
+        self.counts.update(in_vain.counts(len(X)))
         if self.source.label in table.columns:
             right = predicted == table.labels(self.source.label, ensemble)
             self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))

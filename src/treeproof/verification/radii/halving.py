@@ -92,6 +92,8 @@ class Halving(ABC):
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         self.ensemble, self.threat, self.X, self.limits = ensemble, threat, X, limits
+        self.used: FloatArray = np.zeros(len(X))
+        """Seconds that each row has had."""
         self.steps = {f: moves for f, moves in threat.columns if moves.step is not None}
 
     @abstractmethod
@@ -160,7 +162,8 @@ class Neighbourhoods(Halving):
         """What a search of neighbours within these multiples finds."""
         boxes = [self._box(row, within) for row, within in zip(rows, asked, strict=True)]
         low, high = (np.stack([box[side] for box in boxes]) for side in (0, 1))
-        decided = self._search.decide_boxes(self.X[rows], low, high)
+        decided = self._search.decide_boxes(self.X[rows], low, high, None, self.used[rows])
+        self.used[rows] = self._search.used
         near, attacked = decided.neighbour, decided.attacked
         return answers_of(decided.outcome, lambda i: Broken(self._level(rows[i], near[i]), near[i], attacked[i]))
 
@@ -194,8 +197,12 @@ class Reach(Halving):
         return [self._answer(row, within) for row, within in zip(rows, asked, strict=True)]
 
     def _answer(self, row: int, within: Within) -> Broken | Outcome:
-        search = search_for(self.ensemble, self._reaching(row, within), self.limits)
+        time = self.limits.for_row(self.used[row])
+        if (limits := time.rest()) is None:
+            return Outcome.UNKNOWN
+        search = search_for(self.ensemble, self._reaching(row, within), limits)
         decided = search.decide(self.X[[row]], np.zeros(self.ensemble.n_features))
+        self.used[row] = time.used
         outcome, attacked = Outcome(int(decided.outcome[0])), decided.attacked[0]
         return Broken(self._level(row, attacked), self.X[row], attacked) if outcome == Outcome.REFUTED else outcome
 

@@ -116,7 +116,11 @@ def lowest_levels(question: Question) -> Found:
     hunts = {row: _Hunt.along(hints, question.costs_add_up) for row, hints in enumerate(question.hints())}
     timeout = question.local.limits.timeout
     while hunts and not question.local.limits.is_over():
-        values = {row: hunt.next_value(timeout) for row, hunt in hunts.items()}
+        for row in [row for row in hunts if question.local.is_used_up(question.used[[row]])]:
+            del hunts[row]
+        # The proof has half of the time at least.
+        late = set() if timeout is None else set(np.flatnonzero(question.used > timeout / 2).tolist())
+        values = {row: None if row in late else hunt.next_value(timeout) for row, hunt in hunts.items()}
         _try(question, hunts, {row: value for row, value in values.items() if value is not None})
         for row, answer in _decide(question, hunts, [row for row, value in values.items() if value is None]):
             found = hunts[row].found

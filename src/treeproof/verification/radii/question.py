@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
+
+T = TypeVar("T")
 
 Level: TypeAlias = Fraction | float
 """An exact radius; as a float only inf, -inf, or nan for a row that was not decided."""
@@ -45,7 +48,9 @@ class Rows:
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         self.ensemble, self.threat, self.X = ensemble, threat, X
-        self.local = Local(ensemble, threat, limits)
+        self.local, self._limits = Local(ensemble, threat, limits), limits
+        self.used: FloatArray = np.zeros(len(X))
+        """Seconds that each row has had, in whatever search."""
         grid = ensemble.grid
         self.start = grid.start
         self.feature = np.repeat(np.arange(ensemble.n_features), grid.n_cells)
@@ -95,6 +100,14 @@ class Question(Rows, ABC):
             yield
         finally:
             self.local.limits = limits
+
+    def timed(self, rows: Sequence[int], ask: Callable[[FloatArray], T]) -> T:
+        """What a search finds that knows how many seconds of each row's time are used; notes how many are after it."""
+        most, now = self._limits.timeout, self.local.limits.timeout
+        used = np.maximum(self.used[rows] - (math.inf if most is None or now is None else most - now), 0.0)
+        found = ask(used)
+        self.used[rows] += self.local.used - used
+        return found
 
     def distances(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """How far each cell is from each row, rounded, and whether it is above; inf where it has no double."""

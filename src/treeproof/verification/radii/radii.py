@@ -59,8 +59,8 @@ def robustness_radius(
     0.1 and moves of ± 0.1, the result is 1.0, and x is stable at 1.
 
     -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
-    `verify`, or since its label is the attacker's goal), and nan one for which a single search took more than `timeout`
-    seconds or that was not decided after `max_seconds` in all. `n_jobs` and `relations` are as in `verify`. With
+    `verify`, or since its label is the attacker's goal), and nan one that was not decided within `timeout` seconds, or
+    after `max_seconds` in all. `n_jobs` and `relations` are as in `verify`. With
     relations, and with steps, values, rules or missing values, the radius is found by halving, which takes more
     searches; what has no interval is not scaled. An Lp attacker with any of these is refused. One parameter per choice
     that users have.
@@ -114,8 +114,8 @@ def resilience_radius(
     rules or missing values, the radius is found by halving, which takes more searches.
 
     -inf marks a row that is not robust (or not resilient with all distances 0, where ε names values), inf one that is
-    resilient in every neighbourhood (or that nobody attacks, with `actors` as in `verify`), and nan one for which a
-    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
+    resilient in every neighbourhood (or that nobody attacks, with `actors` as in `verify`), and nan one that was not
+    decided within `timeout` seconds, or after `max_seconds` in all. `n_jobs` is as in
     `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -267,7 +267,9 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     rows = correct[~content]
     X = task.X[rows]
     with counted(rows):
-        if task.threat.relations or task.threat.columns:
+        if task.limits.is_over():
+            found = _undecided(X)
+        elif task.threat.relations or task.threat.columns:
             found = Reach(ensemble, task.threat, X, task.limits).lowest_levels()
         elif task.threat.power is None:
             found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
@@ -282,20 +284,32 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
 def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
     threat, limits = task.threat, task.limits
+    if limits.is_over():
+        return _spread(task, rows, _undecided(task.X[rows]))
     # What does not scale belongs to every multiple, and to 0.
     fixed = np.where(np.isinf(unit), unit, 0.0)
-    stability = search_for(ensemble, threat, limits).decide(task.X[rows], fixed).outcome
-    stable = rows[stability == Outcome.PROVED]
+    search = search_for(ensemble, threat, limits)
+    stability = search.decide(task.X[rows], fixed).outcome
+    stable, used = rows[stability == Outcome.PROVED], search.used[stability == Outcome.PROVED]
     X = task.X[stable]
     with counted(stable):
         if threat.relations or threat.columns:
-            levels = Neighbourhoods(ensemble, threat, X, limits, unit).lowest_levels()
+            halving = Neighbourhoods(ensemble, threat, X, limits, unit)
+            halving.used = used
+            levels = halving.lowest_levels()
         else:
-            levels = lowest_levels(Resilience(ensemble, threat, X, limits, unit))
+            question = Resilience(ensemble, threat, X, limits, unit)
+            question.used = used
+            levels = lowest_levels(question)
     found = _spread(task, stable, levels)
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
     return found
+
+
+def _undecided(X: FloatArray) -> Found:
+    """What is known of rows before any search."""
+    return [math.nan] * len(X), X, X
 
 
 def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:

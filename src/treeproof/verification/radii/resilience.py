@@ -77,7 +77,7 @@ class Resilience(Question):
         return self._decide_boxes(rows, *self.threat.neighbourhood(self.X[rows], epsilon))
 
     def _decide_boxes(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
-        decided = self.local.decide_boxes(self.X[rows], low, high)
+        decided = self.timed(rows, lambda used: self.local.decide_boxes(self.X[rows], low, high, None, used))
         return answers_of(decided.outcome, lambda i: self._broken(rows[i], decided.neighbour[i], decided.attacked[i]))
 
     def _broken(self, row: int, neighbour: FloatArray, attacked: FloatArray) -> Broken:

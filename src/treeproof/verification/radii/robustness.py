@@ -131,7 +131,7 @@ class IntervalRobustness(_Attacked, Question):
     def _search(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
         threat = self.threat
         reach = np.maximum(low, threat.end_low), np.minimum(high, threat.end_high)
-        status, cells = self.local.search_within(self.X[rows], reach)
+        status, cells = self.timed(rows, lambda used: self.local.search_within(self.X[rows], reach, used=used))
         return answers_of(status, lambda i: self._broken(rows[i], cells[i]))
 
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
@@ -155,8 +155,6 @@ class LpRobustness(_Attacked):
         endless, cost = threat.without_limits(), threat.movable.astype(np.int64)
         free = dataclasses.replace(endless, cost=cost, budget=int(cost.sum()), power=None)
         self.unpriced = Local(ensemble, free, limits)
-        self.used = np.zeros(len(X))
-        """Seconds that each row has had, in whatever search."""
 
     def lowest_levels(self) -> Found:
         """The exact level at which each row breaks (inf: none; nan: not decided in time), with a counterexample."""
