@@ -154,18 +154,11 @@ def test_own_format_round_trips_every_array(labels: list, voting: str | None, tm
         "leaf_scores",
         "base",
         "classes",
-        "value_low",
-        "value_high",
     ):
         before, after = getattr(model, name), getattr(again, name)
         assert before.dtype == after.dtype, name
         np.testing.assert_array_equal(before, after)
-    assert (model.rule, model.n_features, model.handles_missing, model.origin) == (
-        again.rule,
-        again.n_features,
-        again.handles_missing,
-        again.origin,
-    )
+    assert (model.rule, model.columns, model.origin) == (again.rule, again.columns, again.origin)
 
 
 def own_format() -> dict:

@@ -107,7 +107,7 @@ def test_types_that_a_model_refuses_are_saved_with_it(tmp_path: Path) -> None:
     ensemble = tp.from_model(steps.fit(rows, np.arange(20) % 2))
     tp.save_model(ensemble, tmp_path / "m.json")
     loaded = tp.load_model(tmp_path / "m.json")
-    assert loaded.refused_types == ensemble.refused_types != ()
+    assert loaded.columns == ensemble.columns and any(column.refused for column in loaded.columns)
     for one in (ensemble, loaded):
         with pytest.raises(tp.InvalidInput, match="column 'a' is of type float32"):
             one.predict(rows.astype("float32"))

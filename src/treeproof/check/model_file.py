@@ -124,12 +124,10 @@ class Model:
         if content.get("categories"):
             said = [[one[name] for name in ("feature", "values", *CODED)] for one in content["categories"]]
             digest.update(repr([(f, tuple(values), *flags) for f, values, *flags in said]).encode())
-        if content.get("no_missing"):
-            digest.update(repr(tuple(content["no_missing"])).encode())
         members = [(one["n_trees"], float(one["divisor"]), float(one["weight"])) for one in rule.get("members", ())]
         classes = list(map(float if content["class_dtype"] == "float64" else lambda one: one, content["classes"]))
         words = DECISIONS.index(rule["decision"]), rule["precision"], float(rule["divisor"]), rule["base_last"]
-        ends = float(rule["cut"]), float(rule["steepness"]), classes, self.n_features, content["handles_missing"]
+        ends = float(rule["cut"]), float(rule["steepness"]), classes, self.n_features
         digest.update(repr((*words, *ends, *members)).encode())
         nodes = [(root, node) for root, tree in zip(roots, self.trees, strict=True) for node in tree]
         further = [node.cuts[1:] for _, node in nodes]
@@ -141,6 +139,10 @@ class Model:
             ("?", [node.nan_left for _, node in nodes]),
             ("d", [score for _, node in nodes for score in node.scores or (0.0,) * n]),
             *(("i", roots), ("d", self.base), ("d", content["value_low"]), ("d", content["value_high"])),
+            (
+                "?",
+                [content["handles_missing"] and f not in content.get("no_missing", ()) for f in range(self.n_features)],
+            ),
         ]
         if any(further):
             starts = list(accumulate(map(len, further), initial=0))

@@ -68,8 +68,8 @@ def columns_content(ensemble: Ensemble) -> dict[str, Any]:
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         "blanks_underscored": ensemble.blanks_underscored,
         "categories": categories_to_json(ensemble.categories, _as_it_is),
-        "handles_missing": ensemble.handles_missing,
-        "no_missing": list(ensemble.no_missing),
+        "handles_missing": bool(ensemble.may_be_missing.any()),
+        "no_missing": np.flatnonzero(~ensemble.may_be_missing).tolist(),
         "value_low": ensemble.value_low.tolist(),
         "value_high": ensemble.value_high.tolist(),
     }

@@ -88,13 +88,13 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         "blanks_underscored": ensemble.blanks_underscored,
         "decided": dict(zip(_DECIDED, ensemble.decided or (), strict=False)),
-        "no_missing": list(ensemble.no_missing),
+        "no_missing": np.flatnonzero(~ensemble.may_be_missing).tolist() if ensemble.may_be_missing.any() else [],
         "categories": categories_to_json(ensemble.categories, plain),
         "takes_frames": ensemble.takes_frames,
-        "refused_types": [list(own) for own in ensemble.refused_types],
+        "refused_types": [list(column.refused) for column in ensemble.columns],
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES.get(ensemble.classes.dtype.kind),
-        "handles_missing": ensemble.handles_missing,
+        "handles_missing": bool(ensemble.may_be_missing.any()),
         "value_low": ensemble.value_low.tolist(),
         "value_high": ensemble.value_high.tolist(),
         "rule": {
@@ -169,7 +169,11 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         )
     spelling = flag_of(content.get("blanks_underscored", False), "blanks_underscored")
     refused = _refused_types(content)
-    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content), refused_types=refused)
+    ensemble = builder.build()
+    if refused:
+        columns = tuple(replace(column, refused=own) for column, own in zip(ensemble.columns, refused, strict=True))
+        ensemble = replace(ensemble, columns=columns)
+    return replace(ensemble, blanks_underscored=spelling, decided=_decided(content))
 
 
 def _refused_types(content: dict[str, Any]) -> tuple[tuple[str, ...], ...]:

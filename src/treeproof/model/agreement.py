@@ -114,7 +114,7 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
             rows[:, f] = rng.permutation(np.arange(n) % category.n_codes)
         elif not category.unseen and category.values:
             rows[:, f] = rng.choice(category.known(), size=n)
-    if ensemble.handles_missing:
+    if ensemble.may_be_missing.any():
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False
         rows[blank & ensemble.may_be_missing] = np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, check_names_differ, is_missing
+from treeproof.model.columns import Category, Column, check_names_differ, is_missing, renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -67,19 +68,21 @@ class EnsembleBuilder:
                 raise InvalidInput(f"the score rule's {name} is {number}; it must be finite{positive}")
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
-        names = _check_names(feature_names, self._n_features)
+        missing = np.full(self._n_features, bool(handles_missing))
+        missing[self._check_features(no_missing, "must not be missing")] = False
         low, high = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
+        known = self._check_categories(categories or {}, low, high)
+        taken = list(zip(low.tolist(), high.tolist(), missing.tolist(), strict=True))
+        alike = {own: Column(None, *own) for own in set(taken)}
+        columns = [alike[own] for own in taken]
+        for f, category in known:
+            columns[f] = replace(columns[f], category=category)
+        names = _check_names(feature_names, self._n_features)
         self._about: dict[str, Any] = {
             "rule": self._rule,
             "classes": labels,
             "base": self._base,
-            "n_features": self._n_features,
-            "feature_names": names,
-            "handles_missing": bool(handles_missing),
-            "no_missing": self._check_features(no_missing, "must not be missing"),
-            "categories": self._check_categories(categories or {}, low, high),
-            "value_low": low,
-            "value_high": high,
+            "columns": tuple(columns) if names is None else renamed(columns, names),
             "takes_frames": bool(takes_frames),
             "origin": origin,
             "source": source,
@@ -182,11 +185,11 @@ class EnsembleBuilder:
             ends.append(np.broadcast_to(values, self._n_features))
         return np.array(ends)
 
-    def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
+    def _check_features(self, given: Sequence[Any], what: str) -> list[int]:
         for f in given:
             if isinstance(f, bool) or not isinstance(f, (int, np.integer)) or not 0 <= f < self._n_features:
                 raise InvalidInput(f"feature {f!r} {what}, but the model has features 0 to {self._n_features - 1}")
-        return tuple(sorted({int(f) for f in given}))
+        return sorted({int(f) for f in given})
 
     def _check_categories(
         self, given: Mapping[int, Category], low: npt.NDArray[Any], high: npt.NDArray[Any]

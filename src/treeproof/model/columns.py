@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import repeat
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.written import number_of_text
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import LARGEST, FloatArray
 
 
 class CodedRows(npt.NDArray[np.float64] if TYPE_CHECKING else np.ndarray):  # type: ignore[misc]
@@ -37,16 +38,6 @@ UNSEEN = "(never seen)"
 
 MOST_NAMED = 8
 """The number of values that a message names."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the rows that a model takes; a nameless one is called by its position."""
-
-    name: str | int
-    kind: Literal["number", "category"]
-    values: tuple[Any, ...] = ()
-    """Those of a category that the model knows."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +135,41 @@ class Category(FieldsOnly):
     def known(self) -> FloatArray:
         """What rows hold for the values that the model knows, in rising order."""
         return np.arange(len(self.values), dtype=np.float64) if self.coded else np.sort(np.array(self.values, float))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows that a model takes: how it is called, and what it may hold."""
+
+    name: str | None = None
+    """None where the model has no names."""
+    low: float = -LARGEST
+    high: float = LARGEST
+    """What rows hold lies between; beyond it, the library's cast would overflow."""
+    missing: bool = False
+    """Whether it may be missing."""
+    category: Category | None = None
+    """Its values, if it is no column of numbers."""
+    refused: tuple[str, ...] = ()
+    """The types of columns for which the source model computes otherwise than for doubles."""
+
+    @property
+    def kind(self) -> Literal["number", "category"]:
+        """What it holds."""
+        return "category" if self.category else "number"
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Those of a category that the model knows."""
+        return self.category.values if self.category else ()
+
+
+def renamed(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Column, ...]:
+    """The columns with other names, or without."""
+    return tuple(
+        replace(column, name=name)
+        for column, name in zip(columns, repeat(None) if names is None else names, strict=False)
+    )
 
 
 Categories: TypeAlias = Sequence[tuple[int, Category]]

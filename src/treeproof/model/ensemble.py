@@ -24,6 +24,7 @@ from treeproof.model.columns import (
     as_frame,
     coded_column,
     in_own_values,
+    renamed,
     some_of,
     unknown_value,
 )
@@ -39,7 +40,7 @@ _IN_TURN = threading.RLock()
 
 _DTYPES = {
     **dict.fromkeys(("feature", "left", "more_start", "roots"), np.int32),
-    **dict.fromkeys(("threshold", "more", "value_low", "value_high"), np.float64),
+    **dict.fromkeys(("threshold", "more"), np.float64),
 }
 
 
@@ -81,22 +82,12 @@ class Ensemble(FieldsOnly):
     base: npt.NDArray[Any]
     rule: ScoreRule
     classes: npt.NDArray[Any]
-    n_features: int
-    value_low: FloatArray
-    value_high: FloatArray
-    """The range of each feature that the model accepts; beyond it, the library's cast would overflow."""
-    feature_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...]
+    """What rows hold, column by column; either all have names or none."""
     blanks_underscored: bool = False
     """Whether the library put an underscore for each space in the names of columns."""
-    handles_missing: bool = False
-    no_missing: tuple[int, ...] = ()
-    """Features that must not be missing, in a model that handles missing values elsewhere."""
-    categories: tuple[tuple[int, Category], ...] = ()
-    """The features that are categories."""
     takes_frames: bool = False
     """Whether the source model predicts for data frames only."""
-    refused_types: tuple[tuple[str, ...], ...] = ()
-    """For each feature, the types of columns for which the source model computes otherwise than for doubles."""
     origin: str = "treeproof"
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
@@ -182,21 +173,36 @@ class Ensemble(FieldsOnly):
         """The node of each of `more`."""
         return np.repeat(np.arange(self.n_nodes), np.diff(self.more_start))
 
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows that the model takes: numbers, and categories with the values that it knows."""
-        names: Sequence[str | int] = self.feature_names or range(self.n_features)
-        values = {f: category.values for f, category in self.categories}
-        return tuple(
-            Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
-        )
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, if they have any."""
+        names = tuple(column.name for column in self.columns if column.name is not None)
+        return names or None
+
+    @cached_property
+    def value_low(self) -> FloatArray:
+        """The least number of each column that the model accepts."""
+        return frozen(np.array([column.low for column in self.columns]), np.float64)
+
+    @cached_property
+    def value_high(self) -> FloatArray:
+        """The largest."""
+        return frozen(np.array([column.high for column in self.columns]), np.float64)
 
     @cached_property
     def may_be_missing(self) -> npt.NDArray[np.bool_]:
-        """Which features may be missing."""
-        taken = np.full(self.n_features, self.handles_missing)
-        taken[list(self.no_missing)] = False
-        return taken
+        """Which columns may be missing."""
+        return frozen(np.array([column.missing for column in self.columns]), np.bool_)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[int, Category], ...]:
+        """The columns that are categories."""
+        return tuple((f, column.category) for f, column in enumerate(self.columns) if column.category is not None)
 
     @property
     def leaf_shares(self) -> npt.NDArray[np.float64]:
@@ -300,7 +306,7 @@ class Ensemble(FieldsOnly):
         """The same model with these names for its features, if it has none of its own and there is one for each."""
         if names is None or self.feature_names is not None or len(names) != self.n_features:
             return self
-        return self._with(feature_names=tuple(names))
+        return self._with(columns=renamed(self.columns, names))
 
     def _with(self, **changes: Any) -> Ensemble:
         """A copy with changes that do not affect what was computed from the trees."""
@@ -347,7 +353,7 @@ class Ensemble(FieldsOnly):
         self._refuse_no_rows(X)
         self._check_frame(X)
         coded = coded or isinstance(X, CodedRows)
-        if self.refused_types and not coded:
+        if not coded and any(column.refused for column in self.columns):
             self.check_types(self._types_of(X))
         try:
             rows = self._as_doubles(X, coded)
@@ -421,8 +427,8 @@ class Ensemble(FieldsOnly):
 
     def check_types(self, dtypes: Sequence[Any]) -> None:
         """Refuses columns of types with which the source model would compute otherwise than with doubles."""
-        for f, (dtype, refused) in enumerate(zip(dtypes, self.refused_types, strict=False)):
-            if str(dtype).lower() in refused:
+        for f, (dtype, column) in enumerate(zip(dtypes, self.columns, strict=False)):
+            if str(dtype).lower() in column.refused:
                 raise InvalidInput(
                     f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute "
                     "with that; pass doubles, X.astype(float), to the pipeline and to treeproof"
@@ -555,7 +561,7 @@ class Ensemble(FieldsOnly):
 
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
-        has_nan = bool(self.handles_missing and np.isnan(rows).any())
+        has_nan = bool(self.may_be_missing.any() and np.isnan(rows).any())
         if trees != slice(None):
             walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
         score_rows(rows, tuple(walk), self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)

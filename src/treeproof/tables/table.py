@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
-from treeproof.model.columns import Category, CodedRows, as_double, is_missing, some_of, unknown_value
+from treeproof.model.columns import Category, CodedRows, as_double, is_missing, renamed, some_of, unknown_value
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.written import MISSING_TEXT, NO_NUMBER, Known, number_of_text
 from treeproof.numbers.doubles import FloatArray
@@ -117,7 +117,7 @@ class Table:
             if category is not None and not category.coded:
                 self._check_exact(name, rows[:, f])
         with self.counted_here():
-            if ensemble.refused_types:
+            if any(column.refused for column in ensemble.columns):
                 ensemble.check_types([self._type_of(name) for name in columns])
             return ensemble.check_rows(rows, coded=True).view(CodedRows)
 
@@ -215,7 +215,7 @@ class Table:
         if known or not self.named:
             return Matched(columns, ensemble, False)
         in_order = _by_number(columns)
-        named = replace(ensemble, feature_names=tuple(in_order or columns))
+        named = replace(ensemble, columns=renamed(ensemble.columns, in_order or columns))
         return Matched(in_order or columns, named, True, in_order is not None)
 
     def _columns_of(self, ensemble: Ensemble, leave_out: tuple[str, ...]) -> tuple[list[str], bool]:
