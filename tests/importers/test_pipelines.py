@@ -504,10 +504,8 @@ def test_models_that_take_categories_themselves(name: str) -> None:
 
 def test_numbers_that_an_encoder_refuses() -> None:
     ensemble = tp.from_model(fitted(STEPS["whole numbers, one-hot, refused"], "forest"))
-    assert (
-        ensemble.columns[list(X).index("loans")].name,
-        dict(ensemble.categories)[list(X).index("loans")].values,
-    ) == ("loans", (0, 1, 2, 3))
+    loans = ensemble.columns[list(X).index("loans")]
+    assert (loans.name, loans.kind, loans.values) == ("loans", "category", (0, 1, 2, 3))
     with pytest.raises(tp.InvalidInput, match="column 'loans': the model does not know the value 7"):
         ensemble.predict(X.assign(loans=7))
     assert (ensemble.predict(X.astype({"loans": float})) == ensemble.predict(X)).all()

@@ -11,7 +11,7 @@ import pytest
 import treeproof as tp
 from treeproof.errors import InvalidInput
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, Column
 from treeproof.model.groups import Group, group_columns
 from treeproof.model.pieces import Pieces
 
@@ -205,7 +205,7 @@ def test_groups_that_make_no_sense_are_refused(groups: list[Group], words: str) 
 def test_columns_that_cannot_be_zero_and_one_are_refused() -> None:
     with pytest.raises(InvalidInput, match="column 0 of the group 'both' is a category"):
         group_columns(single_test(0.5, Category(("no", "yes"))), [Group((0, 1), "both")])
-    builder = EnsembleBuilder(n_features=2, classes=["a"], value_range=([0.0, 0.0], [1.0, 0.5]))
+    builder = EnsembleBuilder(classes=["a"], columns=[Column(None, 0.0, 1.0), Column(None, 0.0, 0.5)])
     builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[1]])
     with pytest.raises(InvalidInput, match="column 1 of the group 'both' must take 0 and 1; the model takes 0 to 0.5"):
         group_columns(builder.build(), [Group((0, 1), "both")])

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from treeproof.check.evidence import Reach, is_same
-from treeproof.check.model_file import Model
+from treeproof.check.model_file import Model, categories_of
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import PROVED, Checked, Question, check_rows, key_of, readable
 from treeproof.check.rules import Rejected
@@ -127,7 +127,7 @@ def check_told(question: Question) -> None:
     found: dict[str, Any] = {
         **{name: rows for name, rows in columns.items() if result[name] is not None},
         "decision": decided_in(model),
-        "categories": model.content.get("categories", []),
+        "categories": [{"feature": f, **each} for f, each in categories_of(model.content).items()],
         "rows_with_missing": sum(missing),
     }
     for name, value in found.items():

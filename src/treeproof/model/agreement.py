@@ -48,7 +48,7 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     coded = [category for _, category in ensemble.categories if category.coded]
     has_values = ensemble.takes_frames or bool(coded)
     if hasattr(given, "dtype") and not isinstance(given, CodedRows):
-        is_table |= not all(category.codes_in_arrays for category in coded)
+        is_table |= any(category.numbers != "codes" for category in coded)
     try:
         labels = ensemble.source_labels(rows, given if has_values and is_table else None)
     except Exception as error:
@@ -118,7 +118,7 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False
         rows[blank & ensemble.may_be_missing] = np.nan
-    return rows
+    return rows.view(CodedRows)
 
 
 def _probes(cuts: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:

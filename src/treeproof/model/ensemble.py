@@ -7,7 +7,7 @@ import difflib
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,11 +18,10 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import (
     Category,
+    Cells,
     CodedRows,
     Column,
-    as_doubles,
     as_frame,
-    coded_column,
     in_own_values,
     renamed,
     some_of,
@@ -187,12 +186,12 @@ class Ensemble(FieldsOnly):
     @cached_property
     def value_low(self) -> FloatArray:
         """The least number of each column that the model accepts."""
-        return frozen(np.array([column.low for column in self.columns]), np.float64)
+        return frozen(np.array([column.low for column in self.columns]) + 0.0, np.float64)
 
     @cached_property
     def value_high(self) -> FloatArray:
         """The largest."""
-        return frozen(np.array([column.high for column in self.columns]), np.float64)
+        return frozen(np.array([column.high for column in self.columns]) + 0.0, np.float64)
 
     @cached_property
     def may_be_missing(self) -> npt.NDArray[np.bool_]:
@@ -353,8 +352,6 @@ class Ensemble(FieldsOnly):
         self._refuse_no_rows(X)
         self._check_frame(X)
         coded = coded or isinstance(X, CodedRows)
-        if not coded and any(column.refused for column in self.columns):
-            self.check_types(self._types_of(X))
         try:
             rows = self._as_doubles(X, coded)
         except InvalidInput:
@@ -416,59 +413,40 @@ class Ensemble(FieldsOnly):
                 way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
-    def _types_of(self, X: Any) -> Sequence[Any]:
-        if hasattr(X, "columns") and getattr(X, "dtypes", None) is not None:
-            return list(X.dtypes)
-        try:
-            # Libraries make arrays of lists.
-            return [np.asarray(X).dtype] * self.n_features
-        except ValueError:
-            return []
-
-    def check_types(self, dtypes: Sequence[Any]) -> None:
-        """Refuses columns of types with which the source model would compute otherwise than with doubles."""
-        for f, (dtype, column) in enumerate(zip(dtypes, self.columns, strict=False)):
-            if str(dtype).lower() in column.refused:
-                raise InvalidInput(
-                    f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute "
-                    "with that; pass doubles, X.astype(float), to the pipeline and to treeproof"
-                )
+    @cached_property
+    def _are_doubles(self) -> bool:
+        """Whether all that the model asks of a value is the double that it is."""
+        return not any(column.category or column.refused for column in self.columns)
 
     def _as_doubles(self, X: Any, coded: bool) -> FloatArray:
         """X as numbers, column by column unless all are numbers of NumPy anyway."""
-        is_frame = hasattr(X, "columns")
-        if is_frame and (self.categories or not all(isinstance(dtype, np.dtype) for dtype in getattr(X, "dtypes", ()))):
+        if hasattr(X, "columns"):
+            if self._are_doubles and all(isinstance(dtype, np.dtype) for dtype in getattr(X, "dtypes", ("",))):
+                given = np.asarray(X)
+                if given.dtype.kind in "fiub":
+                    return np.ascontiguousarray(given, dtype=np.float64)
             return self._by_column(
                 [X.iloc[:, f] if hasattr(X, "iloc") else X[name] for f, name in enumerate(X.columns)]
             )
-        # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
-        is_list = not (is_frame or hasattr(X, "dtype"))
-        given = np.asarray(X, dtype=object if is_list and self.categories and not coded else None)
+        given, dtype = np.asarray(X), None
         if given.dtype.kind == "c":
             raise TypeError("complex numbers have no order")
-        if given.dtype.kind not in "fiub" and is_list:
-            given = np.asarray(X, dtype=object)
-        if given.dtype.kind in "fiub" and (coded or not self.categories):
+        if given.dtype.kind in "fiub" and (coded or self._are_doubles):
             return np.ascontiguousarray(given, dtype=np.float64)
+        if not hasattr(X, "dtype") and (given.dtype.kind not in "fiub" or any(c.by_text for _, c in self.categories)):
+            # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
+            given, dtype = np.asarray(X, dtype=object), given.dtype
         if given.ndim != 2 or given.shape[1] != self.n_features:
             raise InvalidInput(
                 f"X has shape {given.shape}, but the model takes rows of {self.n_features} values; "
                 f"pass a data frame, or an array of shape (n_rows, {self.n_features})"
             )
-        return self._by_column([given[:, f] for f in range(self.n_features)])
+        return self._by_column(given.T, dtype)
 
-    def _by_column(self, columns: Sequence[Any]) -> FloatArray:
-        known = dict(self.categories)
-        rows = np.empty((len(columns[0]), self.n_features))
-        for f, column in enumerate(columns):
-            name, category = self.feature_name(f), known.get(f)
-            if category is None or (
-                category.codes_in_arrays and isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
-            ):
-                rows[:, f] = as_doubles(column, name)
-            else:
-                rows[:, f] = coded_column(column, category, name)
-        return rows
+    def _by_column(self, columns: Iterable[Any], dtype: Any = None) -> FloatArray:
+        cells = [Cells(values, self.feature_name(f), dtype) for f, values in enumerate(columns)]
+        made = [column.doubles(own) for column, own in zip(self.columns, cells, strict=True)]
+        return np.ascontiguousarray(np.column_stack(made), dtype=np.float64)
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())

@@ -107,8 +107,8 @@ def group_columns(ensemble: Ensemble, groups: Sequence[Group], X: FloatArray | N
     >>> from treeproof import from_model
     >>> model = from_model(DecisionTreeClassifier().fit([[1, 0], [0, 1]], ["a", "b"]))
     >>> grouped = group_columns(model, [Group((0, 1), "purpose")])
-    >>> grouped.ensemble.columns
-    (Column(name='purpose', kind='category', values=(0, 1)),)
+    >>> [(column.name, column.values) for column in grouped.ensemble.columns]
+    [('purpose', (0, 1))]
     >>> grouped.ungroup(np.array([[1.0]])).tolist()
     [[0.0, 1.0]]
     """
