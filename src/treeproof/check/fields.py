@@ -202,7 +202,7 @@ MODEL = {
     **_of(CHECKED, format={"treeproof-ensemble"}, version={3}, class_dtype={"bool", "int64", "float64", "str"}),
     **_of(USED, columns=[COLUMN], classes=["label"], rule=RULE, base=["number"], trees=[TREE]),
     **_of(USED, False, blanks_underscored="flag"),
-    **_of(BOUND, False, takes_frames="flag"),
+    **_of(BOUND, False, takes_frames="flag", refuses_arrays="flag"),
     **_of(FORM, origin="text"),
     **_of(FORM, False, decided={"class": "count", "where": "text"}),
 }

@@ -26,6 +26,7 @@ from treeproof.files import as_path
 from treeproof.importers import as_ensemble
 from treeproof.importers.native import columns_content as columns_content_of_model
 from treeproof.importers.native import content_of as content_of_model
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
@@ -119,7 +120,8 @@ def is_within_reach(
 
 def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
     """A row as the model sees it: doubles, with codes for categories."""
-    return ensemble.check_rows(row[None])[0] if np.asarray(row).dtype == object else np.asarray(row, dtype=np.float64)
+    given = np.asarray(row)
+    return ensemble.check_rows(given[None].view(CodedRows))[0] if given.dtype == object else given.astype(np.float64)
 
 
 def _reach(ensemble: Ensemble, attacker: Attacker, relations: Sequence[str]) -> evidence.Reach:

@@ -25,7 +25,7 @@ FORMAT = "treeproof-ensemble"
 VERSION = 3
 
 _TOP = ("format", "version", "origin", "columns", "classes", "class_dtype", "rule", "base", "trees")
-_OPTIONAL = ("blanks_underscored", "decided", "takes_frames")
+_OPTIONAL = ("blanks_underscored", "decided", "takes_frames", "refuses_arrays")
 _COLUMN, _PERHAPS = ("low", "high", "missing"), ("name", "category", "refused")
 _MEMBER = ("n_trees", "divisor", "weight")
 _NUMBER = (float, number_of)
@@ -74,6 +74,7 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "blanks_underscored": ensemble.blanks_underscored,
         "decided": dict(zip(_DECIDED, ensemble.decided or (), strict=False)),
         "takes_frames": ensemble.takes_frames,
+        "refuses_arrays": not ensemble.takes_arrays,
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES.get(ensemble.classes.dtype.kind),
         "rule": {
@@ -141,6 +142,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         rule=_rule(content["rule"]),
         base=numbers_of(content["base"], "base"),
         takes_frames=flag_of(content.get("takes_frames", False), "takes_frames"),
+        takes_arrays=not flag_of(content.get("refuses_arrays", False), "refuses_arrays"),
         origin=text_of(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):

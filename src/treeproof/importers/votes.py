@@ -216,6 +216,7 @@ def _joined(
         columns=tuple(map(_in_common, *(one.columns for one in ensembles))),
         rule=rule,
         takes_frames=any(one.takes_frames for one in ensembles),
+        takes_arrays=all(one.takes_arrays for one in ensembles),
         responses=responses,
         decided=None,
     )

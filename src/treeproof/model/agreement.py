@@ -44,11 +44,11 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     """
     if ensemble.source is None or not len(rows):
         return
-    is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
     coded = [category for _, category in ensemble.categories if category.coded]
     has_values = ensemble.takes_frames or bool(coded)
+    is_table = hasattr(given, "columns")
     if hasattr(given, "dtype") and not isinstance(given, CodedRows):
-        is_table |= any(category.numbers != "codes" for category in coded)
+        is_table |= given.dtype.kind == "O" or any(category.numbers != "codes" for category in coded)
     try:
         labels = ensemble.source_labels(rows, given if has_values and is_table else None)
     except Exception as error:

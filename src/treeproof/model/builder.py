@@ -47,6 +47,7 @@ class EnsembleBuilder:
         no_missing: Sequence[int] = (),
         categories: Mapping[int, Category] | None = None,
         takes_frames: bool = False,
+        takes_arrays: bool = True,
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
@@ -71,9 +72,8 @@ class EnsembleBuilder:
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
         if columns is None:
-            every = [
-                Column(None, 0.0 - float(value_limit), float(value_limit), bool(handles_missing))
-            ] * self._n_features
+            limit = float(value_limit)
+            every = [Column(None, 0.0 - limit, limit, bool(handles_missing))] * self._n_features
             for f in self._check_features(no_missing, "must not be missing"):
                 every[f] = replace(every[f], missing=False)
             for f in self._check_features(list(categories or {}), "is a category"):
@@ -85,6 +85,7 @@ class EnsembleBuilder:
             "base": self._base,
             "columns": _check_columns(columns),
             "takes_frames": bool(takes_frames),
+            "takes_arrays": bool(takes_arrays),
             "origin": origin,
             "source": source,
         }

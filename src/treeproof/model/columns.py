@@ -28,7 +28,7 @@ from treeproof.numbers.doubles import LARGEST, FloatArray
 class CodedRows(npt.NDArray[np.float64] if TYPE_CHECKING else np.ndarray):  # type: ignore[misc]
     """Rows as a model has them, with codes for categories: what files and other rows of a model are made into.
 
-    An array of a user holds what the source model takes for it: values.
+    An array of a user holds what the source model takes for it: values. Objects are values, whoever made them.
     """
 
 
@@ -157,7 +157,7 @@ class Column:
 
     def doubles(self, cells: Cells) -> FloatArray:
         """What rows hold for the values that a door hands over; InvalidInput names the first that is not taken."""
-        if self.refused and cells.dtype.lower() in self.refused:
+        if self.refused and not {cells.dtype, cells.dtype.lower()}.isdisjoint(self.refused):
             raise InvalidInput(
                 f"{cells.column} is of type {cells.dtype}, and the steps before the model would compute with that; "
                 "pass doubles, X.astype(float), to the pipeline and to treeproof"
@@ -358,7 +358,7 @@ def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     for f, category in categories:
         if category.coded:
             own[..., f] = given_values(category, rows[..., f])
-    return own
+    return own.view(CodedRows)
 
 
 def given_values(category: Category, numbers: FloatArray) -> npt.NDArray[Any]:

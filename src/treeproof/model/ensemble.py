@@ -86,7 +86,9 @@ class Ensemble(FieldsOnly):
     blanks_underscored: bool = False
     """Whether the library put an underscore for each space in the names of columns."""
     takes_frames: bool = False
-    """Whether the source model predicts for data frames only."""
+    """Whether rows come back as data frames, as the source model takes them."""
+    takes_arrays: bool = True
+    """Whether it takes arrays, too; a ColumnTransformer that was told names finds no columns there."""
     origin: str = "treeproof"
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
@@ -352,6 +354,11 @@ class Ensemble(FieldsOnly):
         self._refuse_no_rows(X)
         self._check_frame(X)
         coded = coded or isinstance(X, CodedRows)
+        if not (coded or self.takes_arrays or hasattr(X, "columns")):
+            raise InvalidInput(
+                f"the model finds columns by their names; pass a data frame with {some_of(self.feature_names or ())}",
+                argument="X",
+            )
         try:
             rows = self._as_doubles(X, coded)
         except InvalidInput:

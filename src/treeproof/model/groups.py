@@ -143,6 +143,7 @@ def _rewritten(
         tests.missing_left,
         blanks_underscored=False,
         takes_frames=False,
+        takes_arrays=True,
         source=None,
         columns=_described(ensemble, groups, columns, [len(own) for own in vectors]),
     )

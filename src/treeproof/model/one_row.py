@@ -31,11 +31,15 @@ def _as_frame(values: list[Any], names: list[Any], ensemble: Ensemble) -> Any:
 
     # A missing value of a category is no number.
     known = {column.name for column in ensemble.columns if column.category and column.category.coded}
-    is_object = [
-        value is None or isinstance(value, str) or (str(name) in known and is_missing(value))
+    types = [
+        object
+        if isinstance(value, str) or (str(name) in known and is_missing(value))
+        else float
+        if value is None
+        else None
         for value, name in zip(values, names, strict=True)
     ]
-    columns = [pd.Series([value], dtype=object if own else None) for value, own in zip(values, is_object, strict=True)]
+    columns = [pd.Series([value], dtype=own) for value, own in zip(values, types, strict=True)]
     frame = pd.DataFrame(dict(enumerate(columns)))
     frame.columns = pd.Index(names)
     return frame

@@ -41,9 +41,12 @@ class FileCells(Cells):
     @property
     def dtype(self) -> str:
         """What a data frame that was read from the file would have as the type of the column."""
-        if not isinstance(self.values, Text):
-            return str(self.values.dtype)
-        return "int64" if all(map(WHOLE_TEXT.fullmatch, self.values.tolist())) else "float64"
+        values = self.values.tolist()
+        if isinstance(self.values, Text):
+            is_bool = all(value in ("True", "TRUE", "true", "False", "FALSE", "false") for value in values)
+            return "bool" if is_bool else "int64" if all(map(WHOLE_TEXT.fullmatch, values)) else "float64"
+        is_gap = self.values.dtype.kind == "O" and all(value is None or type(value) in (int, float) for value in values)
+        return "float64" if is_gap else str(self.values.dtype)
 
     @property
     def in_array(self) -> bool:

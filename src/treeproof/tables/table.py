@@ -132,9 +132,9 @@ class Table:
         if not (is_text or texts == {"?"}):
             with suppress(InvalidInput):
                 return self.cells(name).numbers()
-        own = np.empty(len(column), dtype=object)
-        own[:] = [None if is_missing(value) or value in MISSING_TEXT else value for value in column.tolist()]
-        return own
+        # Arrow's lists are arrays, which no set has.
+        values = (None if is_missing(one) or (isinstance(one, str) and one in MISSING_TEXT) else one for one in column)
+        return np.fromiter(values, dtype=object, count=len(column))
 
     def numbers(self, columns: list[str]) -> FloatArray:
         """These columns as doubles, side by side."""

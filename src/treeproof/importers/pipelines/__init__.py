@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     folded = _Folding(intake, columns, frame=frame).ensemble(
         names,
         blanks_underscored=False,
+        takes_arrays=not frame or _takes_arrays(steps, [slot.base for slot in plan.slots[:n]]),
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
     )
@@ -140,6 +142,18 @@ def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble)
     own = ensemble.source
     other = own is not model and own is not None and type(own).__module__.partition(".")[0] == "treeproof"
     return AfterSteps(steps, own) if other else pipeline
+
+
+def _takes_arrays(steps: Sequence[Any], row: Sequence[Any]) -> bool:
+    """Whether steps that were fitted on a data frame find their columns in arrays, too: of objects or of numbers."""
+    for dtype in (object, float):
+        with warnings.catch_warnings(), suppress(ValueError, TypeError, AttributeError, IndexError, ArithmeticError):
+            warnings.simplefilter("ignore")
+            given: Any = np.array([row, row], dtype=dtype)
+            for step in steps:
+                given = step.transform(given)
+            return True
+    return False
 
 
 class AfterSteps:

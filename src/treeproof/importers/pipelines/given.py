@@ -76,6 +76,7 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
     if "b" in kinds and frame:
         return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
     if kinds & set("OUS"):
+        dtypes = tuple(name for name in dtypes if name not in ("object", "bool"))
         return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers="refused")
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
@@ -87,6 +88,8 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
             f"the pipeline's {encoders[0][0].name} has the category {far}, which is no double; encode it as text"
         )
     numbers = tuple(sorted(float(value) for value in values))
+    if "b" not in kinds and not {0.0, 1.0} <= set(numbers):
+        dtypes = (*dtypes, "bool")  # an encoder takes an unknown one for a value that truth values are not
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 
 
