@@ -188,7 +188,7 @@ def columns(**changes: Any) -> dict:
         ({"columns": []}, "n_features must be a whole number of at least 1, got 0"),
         (columns(missing=1), "missing of column 0 must be true or false"),
         (columns(other=1), "column 0 has a field 'other', which treeproof does not know"),
-        (columns(refused="x"), "refused of column 0 must be a list of types, got 'x'"),
+        (columns(refused="x"), "refused of column 0 must be a list, got 'x'"),
         (columns(category=1), "a category must be an object with values, coded, unseen, by_text, dtype, missing"),
         ({"class_dtype": "complex"}, "class_dtype must be one of"),
         ({"classes": [0, 1, "2"]}, "class label '2' is not of type int64"),

@@ -93,15 +93,12 @@ def columns_content(
     columns: Sequence[Column], plain: Callable[[Any, int], Any] = plain_category
 ) -> list[dict[str, Any]]:
     """What it says of columns."""
-    return [
-        {
-            **({} if column.name is None else {"name": column.name}),
-            **{name: getattr(column, name) for name in _COLUMN},
-            **({} if column.category is None else {"category": category_to_json(column.category, f, plain)}),
-            **({"refused": list(column.refused)} if column.refused else {}),
-        }
-        for f, column in enumerate(columns)
-    ]
+    made = []
+    for f, column in enumerate(columns):
+        known = column.category and category_to_json(column.category, f, plain)
+        said = {**vars(column), "category": known, "refused": list(column.refused)}
+        made.append({name: value for name, value in said.items() if name in _COLUMN or value not in (None, [])})
+    return made
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -180,14 +177,8 @@ def _column(f: int, content: Any) -> Column:
         number_of(content["high"], f"high of {where}"),
         flag_of(content["missing"], f"missing of {where}"),
         category_from_json(content["category"], f) if "category" in content else None,
-        _types(content.get("refused", []), where),
+        tuple(numbers_of(content.get("refused", []), f"refused of {where}", text_of)),
     )
-
-
-def _types(given: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(given, list):
-        raise InvalidInput(f"refused of {where} must be a list of types, got {given!r:.60}")
-    return tuple(text_of(name, f"refused of {where}") for name in given)
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:

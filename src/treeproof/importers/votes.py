@@ -38,7 +38,7 @@ def import_voting(model: Any, *, voting: Voting | None) -> Ensemble:
     return dataclasses.replace(
         joined,
         classes=model.classes_,
-        columns=_named_as(model, joined),
+        columns=renamed(joined.columns, feature_names_of(model) or joined.feature_names),
         origin=f"scikit-learn VotingClassifier of {', '.join(_short(member) for _, member in members)}",
         source=model,
     )
@@ -123,7 +123,7 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
         cut = 0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5
         member, respond = members[0]
         ensemble = cut_by(member, lambda scores: np.asarray(respond(scores) > cut), "OneVsRestClassifier")
-        columns = _named_as(model, ensemble)
+        columns = renamed(ensemble.columns, feature_names_of(model) or ensemble.feature_names)
         return dataclasses.replace(ensemble, columns=columns, responses=None, decided=None, **about)
     rules = {(member.rule.divisor, member.rule.precision, member.rule.base_last) for member in ensembles}
     plain = all(respond is same for _, respond in members)
@@ -142,7 +142,7 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
         joined,
         leaf_scores=joined.leaf_scores[:, order],
         base=base[order],
-        columns=_named_as(model, joined),
+        columns=renamed(joined.columns, feature_names_of(model) or joined.feature_names),
         **about | {"classes": model.classes_[order]},
     )
 
@@ -170,22 +170,12 @@ def _in_column(leaf_scores: Scores, column: int, n_columns: int) -> Scores:
     return scores
 
 
-def _named_as(model: Any, ensemble: Ensemble) -> tuple[Column, ...]:
-    """The columns of an ensemble with the names that the model around it knows, if it does."""
-    names = feature_names_of(model)
-    return ensemble.columns if names is None else renamed(ensemble.columns, names)
-
-
 def _in_common(first: Column, *others: Column) -> Column:
     """What all members take in a column."""
     every = (first, *others)
-    return dataclasses.replace(
-        first,
-        low=max(one.low for one in every),
-        high=min(one.high for one in every),
-        missing=all(one.missing for one in every),
-        refused=tuple(sorted({name for one in every for name in one.refused})),
-    )
+    refused = sorted({name for one in every for name in one.refused})
+    low, high = max(one.low for one in every), min(one.high for one in every)
+    return Column(first.name, low, high, all(one.missing for one in every), first.category, tuple(refused))
 
 
 def _joined(

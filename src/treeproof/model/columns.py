@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property, partial
-from itertools import repeat
+from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -112,10 +111,6 @@ class Category(FieldsOnly):
             raise InvalidInput(f"column {name}: {unknown_value(self, value)}")
         return number
 
-    def is_missing(self, value: Any) -> bool:
-        """Whether a value of a table is a missing one."""
-        return _kind_of_missing(value) in self.missing
-
     def value_of(self, number: float) -> Any:
         """The value that a double of a row stands for; None for a missing one."""
         if math.isnan(number):
@@ -166,12 +161,16 @@ class Column:
         if category is None:
             return cells.numbers()
         if not category.coded:
-            return cells.exact_numbers()
+            numbers = cells.exact_numbers()
+            known = category.unseen | np.isin(numbers, category.values) | np.isnan(numbers)
+            for row in np.flatnonzero(~known)[:1].tolist():
+                raise InvalidInput(f"{cells.place(row)}: {unknown_value(category, float(numbers[row]))}")
+            return numbers
         if cells.are_numbers and category.numbers == "refused":
             raise InvalidInput(f"{cells.column} holds numbers, and the model knows text there: {some_of(self.values)}")
         if cells.are_numbers and category.numbers == "codes" and cells.in_array:
             return cells.numbers()
-        codes = cells.by_value(partial(cells.code, category))
+        codes = cells.by_value(cells.coder(category))
         for row in np.flatnonzero(codes == -1.0)[:1].tolist():
             raise InvalidInput(f"{cells.place(row)}: {unknown_value(category, cells.value(row))}")
         return codes
@@ -183,11 +182,7 @@ class Cells:
     def __init__(self, values: Any, called: str, dtype: Any = None) -> None:
         """`called` is the column's name, or its position; `dtype` its type if the values do not say."""
         self.values, self.called, self._dtype = values, called, dtype
-
-    @property
-    def column(self) -> str:
-        """The column, for messages."""
-        return f"column {self.called}"
+        self.column, self.in_array = f"column {called}", isinstance(values, np.ndarray)
 
     @property
     def dtype(self) -> str:
@@ -199,31 +194,50 @@ class Cells:
         """Whether it is a column of nothing but numbers."""
         return getattr(getattr(self.values, "dtype", None), "kind", "O") in "fiub"
 
-    @property
-    def in_array(self) -> bool:
-        """Whether there is nothing but an array, as libraries take it."""
-        return isinstance(self.values, np.ndarray)
-
     def place(self, row: int) -> str:
         """Where a value stands, for messages."""
         return f"row {row}, {self.column}"
 
     def value(self, row: int) -> Any:
         """One of the values."""
-        return self.values.iloc[row] if hasattr(self.values, "iloc") else self.values[row]
+        return _plain(self.values.iloc[row] if hasattr(self.values, "iloc") else self.values[row])
 
-    def code(self, category: Category, value: Any) -> float:
+    def coder(self, category: Category) -> Callable[[Any], float]:
         """What rows hold for a value of a category, -1 for one that the model does not take."""
         # CatBoost makes text of whole numbers, and takes no others.
-        return -1.0 if category.by_text and isinstance(value, float) and value == value else category.code_of(value)
+        numbers = (float,) if category.by_text else ()
+        return lambda value: -1.0 if isinstance(value, numbers) and value == value else category.code_of(value)
 
     def is_exactly(self, value: Any, number: float) -> bool:
         """Whether a value is a number, and not another one that is rounded to it."""
         return isinstance(value, (float, np.floating)) or int(value) == int(number)
 
+    def number(self, value: Any) -> float | None:
+        """The double of one of them, None if it is no number."""
+        return as_double(value)
+
+    def refuse_number(self, row: int) -> NoReturn:
+        """Raises InvalidInput for the value of a row."""
+        raise InvalidInput(f"{self.place(row)}: {self.value(row)!r} is not a number, and the model takes numbers there")
+
     def numbers(self) -> FloatArray:
         """The numbers that they are, missing ones as NaN."""
-        return as_doubles(self.values, self.called)
+        values, dtype = self.values, getattr(self.values, "dtype", None)
+        kind = getattr(dtype, "kind", "O")
+        if kind in "mM" and len(values):
+            self.refuse_number(0)
+        if kind in "fiub" and isinstance(dtype, np.dtype):
+            return np.asarray(values, dtype=np.float64)
+        if kind in "fiub" and getattr(dtype, "_is_numeric", False):
+            return np.asarray(values.to_numpy(dtype=np.float64, na_value=math.nan))
+        given = values.tolist() if hasattr(values, "tolist") else list(values)
+        if set(map(type, given)) <= {float, int, bool}:
+            with suppress(OverflowError):
+                return np.array(given, dtype=np.float64)
+        numbers = [self.number(value) for value in given]
+        if None in numbers:
+            self.refuse_number(numbers.index(None))
+        return np.array(numbers, dtype=np.float64)
 
     def exact_numbers(self) -> FloatArray:
         """Those of a category that is compared by them: whole ones that are no doubles would be taken for others."""
@@ -263,10 +277,8 @@ class Cells:
 
 def renamed(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Column, ...]:
     """The columns with other names, or without."""
-    return tuple(
-        replace(column, name=name)
-        for column, name in zip(columns, repeat(None) if names is None else names, strict=False)
-    )
+    called: Sequence[str | None] = [None] * len(columns) if names is None else names
+    return tuple(replace(column, name=name) for column, name in zip(columns, called, strict=True))
 
 
 Categories: TypeAlias = Sequence[tuple[int, Category]]
@@ -451,23 +463,4 @@ def as_double(value: Any) -> float | None:
 
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
-    dtype = getattr(column, "dtype", None)
-    if getattr(dtype, "kind", "O") in "mM" and len(column):
-        raise InvalidInput(
-            f"row 0, column {name}: {np.asarray(column)[0]!r} is not a number, and the model takes numbers there"
-        )
-    if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
-        return np.asarray(column, dtype=np.float64)
-    if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=math.nan))
-    given = column.tolist() if hasattr(column, "tolist") else list(column)
-    if set(map(type, given)) <= {float, int, bool}:
-        with suppress(OverflowError):
-            return np.array(given, dtype=np.float64)
-    numbers = [as_double(value) for value in given]
-    if None in numbers:
-        row = numbers.index(None)
-        raise InvalidInput(
-            f"row {row}, column {name}: {given[row]!r} is not a number, and the model takes numbers there"
-        )
-    return np.array(numbers, dtype=np.float64)
+    return Cells(column, name).numbers()

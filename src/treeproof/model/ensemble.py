@@ -25,7 +25,6 @@ from treeproof.model.columns import (
     in_own_values,
     renamed,
     some_of,
-    unknown_value,
 )
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid, frozen
@@ -281,6 +280,10 @@ class Ensemble(FieldsOnly):
         """The same model without the library's own object, to keep or to send elsewhere."""
         return self._with(source=None, responses=None)
 
+    def with_arrays(self, taken: bool) -> Ensemble:
+        """The same model of which it is said whether arrays are taken."""
+        return self._with(takes_arrays=taken)
+
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
         from treeproof.model.builder import as_classes
@@ -373,23 +376,13 @@ class Ensemble(FieldsOnly):
         # One cheap pass that nearly every array survives, before any search for the culprit.
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
-        for f in self._coded_features:
+        for f in [f for f, category in self.categories if category.coded]:
             for row in np.flatnonzero(rows[:, f] % 1 > 0)[:1].tolist():
                 raise InvalidInput(
                     f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
                     "codes are whole numbers"
                 )
-        for f, category in () if coded else self.categories:
-            if not (category.coded or category.unseen):
-                other = ~(np.isin(rows[:, f], category.values) | np.isnan(rows[:, f]))
-                for row in np.flatnonzero(other)[:1].tolist():
-                    said = unknown_value(category, float(rows[row, f]))
-                    raise InvalidInput(f"row {row}, column {self.feature_name(f)}: {said}")
         return rows
-
-    @cached_property
-    def _coded_features(self) -> list[int]:
-        return [f for f, category in self.categories if category.coded]
 
     def _refuse_no_rows(self, X: Any) -> None:
         """Refuses what is no table of values at all, by name."""
@@ -413,11 +406,11 @@ class Ensemble(FieldsOnly):
             self._check_columns([str(name) for name in names])
         if len(names) != self.n_features:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
-        known = dict(self.categories)
-        for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
+        for column, name, dtype in zip(self.columns, names, getattr(X, "dtypes", ()), strict=False):
+            own = column.category
             # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
-            if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
-                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
+            if str(dtype) == "category" and (own is None or not (own.coded or self.takes_frames)):
+                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if own else ""
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
     @cached_property
@@ -427,20 +420,17 @@ class Ensemble(FieldsOnly):
 
     def _as_doubles(self, X: Any, coded: bool) -> FloatArray:
         """X as numbers, column by column unless all are numbers of NumPy anyway."""
-        if hasattr(X, "columns"):
-            if self._are_doubles and all(isinstance(dtype, np.dtype) for dtype in getattr(X, "dtypes", ("",))):
-                given = np.asarray(X)
-                if given.dtype.kind in "fiub":
-                    return np.ascontiguousarray(given, dtype=np.float64)
-            return self._by_column(
-                [X.iloc[:, f] if hasattr(X, "iloc") else X[name] for f, name in enumerate(X.columns)]
-            )
+        is_frame, types = hasattr(X, "columns"), getattr(X, "dtypes", ())
+        if is_frame and not (self._are_doubles and all(isinstance(dtype, np.dtype) for dtype in types)):
+            has_places = hasattr(X, "iloc")
+            return self._by_column([X.iloc[:, f] if has_places else X[name] for f, name in enumerate(X.columns)])
         given, dtype = np.asarray(X), None
         if given.dtype.kind == "c":
             raise TypeError("complex numbers have no order")
         if given.dtype.kind in "fiub" and (coded or self._are_doubles):
             return np.ascontiguousarray(given, dtype=np.float64)
-        if not hasattr(X, "dtype") and (given.dtype.kind not in "fiub" or any(c.by_text for _, c in self.categories)):
+        by_text = any(category.by_text for _, category in self.categories)
+        if not (is_frame or hasattr(X, "dtype")) and (by_text or given.dtype.kind not in "fiub"):
             # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
             given, dtype = np.asarray(X, dtype=object), given.dtype
         if given.ndim != 2 or given.shape[1] != self.n_features:

@@ -193,7 +193,7 @@ def _check(ensemble: Ensemble, groups: Sequence[Group]) -> None:
             if f in seen:
                 raise InvalidInput(f"column {shown} is in the groups {seen[f]!r} and {group.name!r}; it can be in one")
             seen[f] = group.name
-            category = dict(ensemble.categories).get(f)
+            category = ensemble.columns[f].category
             if category is not None and category.coded and category.values != (0, 1):
                 raise InvalidInput(
                     f"column {shown} of the group {group.name!r} is a category, and not a column of 0 and 1"

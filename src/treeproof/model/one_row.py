@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,15 +32,11 @@ def _as_frame(values: list[Any], names: list[Any], ensemble: Ensemble) -> Any:
 
     # A missing value of a category is no number.
     known = {column.name for column in ensemble.columns if column.category and column.category.coded}
-    types = [
-        object
-        if isinstance(value, str) or (str(name) in known and is_missing(value))
-        else float
-        if value is None
-        else None
-        for value, name in zip(values, names, strict=True)
+    is_text = [isinstance(v, str) or (str(f) in known and is_missing(v)) for f, v in zip(names, values, strict=True)]
+    columns = [
+        pd.Series([value], dtype=object) if own else pd.Series([math.nan if value is None else value])
+        for value, own in zip(values, is_text, strict=True)
     ]
-    columns = [pd.Series([value], dtype=own) for value, own in zip(values, types, strict=True)]
     frame = pd.DataFrame(dict(enumerate(columns)))
     frame.columns = pd.Index(names)
     return frame

@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
@@ -31,12 +30,8 @@ class FileCells(Cells):
     def __init__(self, values: Text | npt.NDArray[Any], called: str, source: str, first_row: int, decimal: str) -> None:
         """`first_row` is the number in the file of the first one here."""
         super().__init__(values, called)
+        self.column, self.in_array = f"{source}, column {called}", False  # files never hold codes
         self._source, self._first_row, self._decimal = source, first_row, decimal
-
-    @property
-    def column(self) -> str:
-        """The file and the column, for messages."""
-        return f"{self._source}, column {self.called}"
 
     @property
     def dtype(self) -> str:
@@ -47,11 +42,6 @@ class FileCells(Cells):
             return "bool" if is_bool else "int64" if all(map(WHOLE_TEXT.fullmatch, values)) else "float64"
         is_gap = self.values.dtype.kind == "O" and all(value is None or type(value) in (int, float) for value in values)
         return "float64" if is_gap else str(self.values.dtype)
-
-    @property
-    def in_array(self) -> bool:
-        """Files never hold codes."""
-        return False
 
     def place(self, row: int) -> str:
         """Where a value stands in the file."""
@@ -75,19 +65,21 @@ class FileCells(Cells):
         self.check_kind("biufOU", "categories")
         return super().by_value(code)
 
-    def code(self, category: Category, value: Any) -> float:
+    def coder(self, category: Category) -> Callable[[Any], float]:
         """What rows hold for a value: of text, what it writes; of other values, what a frame's do."""
-        if is_missing(value):
-            return super().code(category, self._missing)
-        if not isinstance(value, str):
-            return super().code(category, value)
-        known = self._known(category)
-        place = known.place(value)
-        if place is not None:
-            return float(place)
-        if isinstance(self.values, Text) and known.is_missing(value):  # only a text file has words for what is missing
-            return super().code(category, math.nan)
-        return category.code_of(value) if known.may_be(value) else -1.0
+        known, of_frames = Known(category.values, self._decimal), super().coder(category)
+
+        def code(value: Any) -> float:
+            if is_missing(value) or not isinstance(value, str):
+                return of_frames(self._missing if is_missing(value) else value)
+            place = known.place(value)
+            if place is not None:
+                return float(place)
+            if isinstance(self.values, Text) and known.is_missing(value):  # only a text file has words for that
+                return of_frames(math.nan)
+            return category.code_of(value) if known.may_be(value) else -1.0
+
+        return code
 
     @cached_property
     def _missing(self) -> float | None:
@@ -101,11 +93,6 @@ class FileCells(Cells):
         old = int(pd.__version__.partition(".")[0]) < 3
         return None if old and any(isinstance(value, str) for value in self.values) else math.nan
 
-    def _known(self, category: Category) -> Known:
-        if category is not getattr(self, "_category", None):
-            self._category, self._values = category, Known(category.values, self._decimal)
-        return self._values
-
     def is_exactly(self, value: Any, number: float) -> bool:
         """Whether a value is a number, and not another one that is rounded to it."""
         return Known([number], self._decimal).place_of(value) == 0
@@ -115,20 +102,17 @@ class FileCells(Cells):
         if isinstance(self.values, Text):
             doubles = self.values.doubles(self._decimal)
             if isinstance(doubles, int):
-                self._refuse_number(doubles)
+                self.refuse_number(doubles)
             return doubles
         self.check_kind("biufOU", "numbers")
-        if self.values.dtype.kind in "biuf":
-            return np.asarray(self.values, dtype=np.float64)
-        numbers = [
-            number_of_text(value, self._decimal) if isinstance(value, str) else as_double(value)
-            for value in self.values.tolist()
-        ]
-        if None in numbers:
-            self._refuse_number(numbers.index(None))
-        return np.array(numbers, dtype=np.float64)
+        return super().numbers()
 
-    def _refuse_number(self, row: int) -> NoReturn:
+    def number(self, value: Any) -> float | None:
+        """The double of one of them, None if it is no number."""
+        return number_of_text(value, self._decimal) if isinstance(value, str) else as_double(value)
+
+    def refuse_number(self, row: int) -> NoReturn:
+        """Raises InvalidInput for the value of a row."""
         value = self.value(row)
         what = f"{self.place(row)}: {value!r} is not a number"
         if self._decimal == "." and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):

@@ -67,12 +67,11 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     folded = _Folding(intake, columns, frame=frame).ensemble(
         names,
         blanks_underscored=False,
-        takes_arrays=not frame or _takes_arrays(steps, [slot.base for slot in plan.slots[:n]]),
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
     )
     _compare(folded, steps, intake)
-    return folded
+    return folded.with_arrays(not frame or _takes_arrays(steps, folded.as_given(probe_rows(folded, 4))))
 
 
 def _as_rows_come(ensemble: Ensemble, model: Any, plan: Plan, voting: Voting | None) -> Ensemble:
@@ -144,12 +143,12 @@ def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble)
     return AfterSteps(steps, own) if other else pipeline
 
 
-def _takes_arrays(steps: Sequence[Any], row: Sequence[Any]) -> bool:
+def _takes_arrays(steps: Sequence[Any], frame: Any) -> bool:
     """Whether steps that were fitted on a data frame find their columns in arrays, too: of objects or of numbers."""
     for dtype in (object, float):
         with warnings.catch_warnings(), suppress(ValueError, TypeError, AttributeError, IndexError, ArithmeticError):
             warnings.simplefilter("ignore")
-            given: Any = np.array([row, row], dtype=dtype)
+            given = frame.to_numpy(dtype=dtype)
             for step in steps:
                 given = step.transform(given)
             return True
@@ -249,7 +248,7 @@ def _compare(folded: Ensemble, steps: Sequence[Any], intake: Intake) -> None:
 
 def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64], plan: Plan) -> npt.NDArray[Any]:
     """What the steps are given for the doubles of rows."""
-    category = dict(ensemble.categories).get(f)
+    category = ensemble.columns[f].category
     if category is None or not category.coded:
         return numbers
     return given_values(category, numbers).astype(object if plan.slots[f].coded else np.float64)
