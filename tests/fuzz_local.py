@@ -219,7 +219,7 @@ def describe(asked: Block) -> str:
     lines = [f"attacker = {asked.attacker!r}", f"rule = {ensemble.rule!r}"]
     names = ("feature", "threshold", "left", "right", "nan_left", "leaf", "roots", "leaf_scores", "base", "classes")
     lines += [f"{name} = {getattr(ensemble, name).tolist()!r}" for name in names]
-    lines.append(f"value_high = {ensemble.value_high.tolist()!r}  handles_missing = {ensemble.handles_missing}")
+    lines.append(f"value_high = {ensemble.value_high.tolist()!r}  handles_missing = {ensemble.may_be_missing.any()}")
     return "\n".join(lines)
 
 

@@ -402,8 +402,8 @@ PIPELINES = [
         "pipelines",
         "every-column-may-be-missing",
         "importers/pipelines/__init__.py",
-        "no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),",
-        "no_missing=(),",
+        "return Column(None, line.low, line.high, self.missing[f][0], category, refused)",
+        "return Column(None, line.low, line.high, any(one[0] for one in self.missing.values()), category, refused)",
         "an imputer for one of two columns: NaN in the other one, which gradient boosting refuses",
     ),
     Fault(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import pickle
 import warnings
@@ -26,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 import treeproof as tp
 from tests.support import loans, oracles
 from tests.support.adapters import as_attacker
+from tests.support.columns import with_names
 from tests.support.oracles import OracleAttacker, Span
 from tests.support.strategies import Case, cases, points
 from tests.support.toys import forest, sample
@@ -352,11 +352,9 @@ def test_a_map_of_something_else_is_refused() -> None:
     X, y = sample()
     own = forest().fit(X, y)
     smap = tp.StabilityMap.build(own, ATTACKER, max_boxes=9)
-    swapped = dataclasses.replace(tp.from_model(own), feature_names=("b", "a", "c", "d"))
+    swapped = with_names(tp.from_model(own), "bacd")
     named = tp.Attacker((-0.05, 0.05), costs={"a": 2, "b": 1}, budget=1)
-    of_named = tp.StabilityMap.build(
-        dataclasses.replace(swapped, feature_names=("a", "b", "c", "d")), named, max_boxes=9
-    )
+    of_named = tp.StabilityMap.build(with_names(swapped, "abcd"), named, max_boxes=9)
     for changed, message in [
         ({"estimator": forest(random_state=1)}, "stability_map was made for another model"),
         ({"voting": "hard"}, "stability_map was made for another model"),

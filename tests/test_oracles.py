@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support import oracles
+from tests.support.columns import with_columns
 from tests.support.oracles import OracleAttacker, Span
 from tests.support.strategies import Case, cases, tiny_ensembles
 from treeproof.importers import LEAF, EnsembleBuilder
@@ -179,9 +180,9 @@ def test_a_cell_without_a_double_is_never_reached() -> None:
 
 
 def test_values_beyond_the_limit_of_the_model_are_never_reached() -> None:
-    ensemble = replace(staircase([1e30], [0, 1]), value_high=np.array([1e30]))
+    ensemble = with_columns(staircase([1e30], [0, 1]), high=1e30)
     assert oracles.stable(ensemble, one_feature(-INF, INF), (0.0,))
-    higher = replace(ensemble, value_high=np.array([up(1e30)]))
+    higher = with_columns(ensemble, high=up(1e30))
     assert not oracles.stable(higher, one_feature(-INF, INF), (0.0,))
 
 
@@ -196,7 +197,7 @@ def test_the_domain_holds_back_neighbours_and_attackers() -> None:
 
 
 def test_nobody_moves_a_missing_value() -> None:
-    ensemble = replace(staircase([1.0], [0, 1]), handles_missing=True)
+    ensemble = with_columns(staircase([1.0], [0, 1]), missing=True)
     assert oracles.predict(ensemble, (math.nan,)) == 1
     assert oracles.resilient(ensemble, one_feature(-INF, INF), (math.nan,), 1, (INF,))
 
@@ -220,7 +221,7 @@ def rows_beside_thresholds(ensemble: Ensemble, n: int) -> np.ndarray:
         with np.errstate(over="ignore"):
             beside = np.where(steps == 0, anchors, np.nextafter(anchors, steps))
         rows[:, f] = np.where(np.isfinite(beside) & (rng.random(n) < 0.9), beside, rows[:, f])
-    if ensemble.handles_missing:
+    if ensemble.may_be_missing.any():
         rows[rng.random(rows.shape) < 0.2] = np.nan
     return np.clip(rows, ensemble.value_low, ensemble.value_high)
 

@@ -33,15 +33,11 @@ def as_native(
     }
     content = {
         "format": "treeproof-ensemble",
-        "version": 1,
+        "version": 3,
         "origin": "benchmarks.regression",
-        "n_features": n_features,
-        "feature_names": None,
+        "columns": [{"low": -1e300, "high": 1e300, "missing": missing}] * n_features,
         "classes": list(range(n_classes)),
         "class_dtype": "int64",
-        "handles_missing": missing,
-        "value_low": [-1e300] * n_features,
-        "value_high": [1e300] * n_features,
         "rule": rule,
         "base": [0.0] * len(trees[0]["scores"][0]),
         "trees": list(trees),

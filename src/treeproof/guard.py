@@ -230,7 +230,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         tags = super().__sklearn_tags__()
         model = _plain(self.estimator)
         if isinstance(model, Ensemble):
-            tags.input_tags.allow_nan = model.handles_missing
+            tags.input_tags.allow_nan = bool(model.may_be_missing.any())
         elif hasattr(model, "__sklearn_tags__"):
             tags.input_tags.allow_nan = get_tags(model).input_tags.allow_nan
         return tags
@@ -308,7 +308,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         if self._trained and (self.ensemble_.categories or self.ensemble_.takes_frames):
             validate_data(self, X, reset=False, skip_check_array=True)
         elif self._trained:
-            finite = "allow-nan" if self.ensemble_.handles_missing else True
+            finite = "allow-nan" if self.ensemble_.may_be_missing.any() else True
             validate_data(self, X, reset=False, ensure_all_finite=finite)
         return self.ensemble_.check_rows(X)
 

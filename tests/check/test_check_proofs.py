@@ -74,7 +74,10 @@ def test_paths_do_as_well_as_objects_and_rows_can_be_chosen(files: ProofFiles) -
 
 def test_names_of_columns_may_stand_in_the_result_alone(tmp_path: Path) -> None:
     files = proof_files(tmp_path, attacker=tp.Attacker({"age": (-0.02, 0.02), "debt": (0, 0.1)}))
-    nameless = files.changed("model", tmp_path, feature_names=None)
+    columns = json.loads(files.model.read_text())["columns"]
+    nameless = files.changed(
+        "model", tmp_path, columns=[{name: one for name, one in column.items() if name != "name"} for column in columns]
+    )
     assert tp.check_proofs(*nameless, progress=False).checked == tp.check_proofs(*files, progress=False).checked
     assert run(nameless, "--quiet") == 0
 

@@ -286,18 +286,20 @@ def test_relations_that_take_long_are_refused(text: str) -> None:
     from treeproof.check.relation_texts import Relations
 
     with pytest.raises(Rejected):
-        Relations({"n_features": 1, "feature_names": ["a"]}, [text])
+        Relations({"columns": [{"name": "a"}]}, [text])
 
 
-def test_columns_that_a_model_does_not_have_take_no_memory() -> None:
+PLAIN = {"low": 0.0, "high": 1.0, "missing": False}
+
+
+def test_columns_that_are_none_are_refused() -> None:
     model = json.loads(as_text(applicants()))
     for fields in (
-        {"n_features": 10**12},
-        {"value_low": []},
-        {"feature_names": ["a"] * 5},
-        {"no_missing": [10**12]},
-        {"categories": [{**model["categories"][0], "feature": 10**12}]},
-        {"categories": model["categories"][:1] * 2},
+        {"columns": []},
+        {"columns": [model["columns"][0]] * 5},
+        {"columns": [*model["columns"][:4], PLAIN]},
+        {"columns": [{**PLAIN, "name": str(f), "low": 2.0} for f in range(5)]},
+        {"columns": [{**PLAIN, "name": str(f), "feature": f} for f in range(5)]},
     ):
         with pytest.raises(Rejected):
             check_model({**model, **fields}, "the model")

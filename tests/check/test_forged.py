@@ -180,7 +180,7 @@ def test_what_was_missing_is_no_distance_away_from_what_it_is_filled_with(b: flo
     chain = [1, 2, 1, *(0, 2, 0), len(reason), *reason]  # only rows pass that lack a
     assert not _is_accepted(model, result, [VALID, 0, 0, *chain, CUT_LEFT, 0, 1, CLOSED, CLOSED])
     ruled_out = result | {"relations": ["a + b >= 0", "b <= -1"]} | {"broken": [[], []]}
-    ends = {"value_low": [-1e300] * 2, "value_high": [0.5, 1e300]}
+    ends = {"columns": [{**column, "high": high} for column, high in zip(model["columns"], (0.5, 1e300), strict=True)]}
     assert _is_accepted(
         model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 5, SUM, 0, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
     ) == (b < 0)
@@ -198,9 +198,8 @@ def test_neighbours_share_the_values_of_groups_also_of_a_row_that_breaks_them() 
     ("model_fields", "fields", "x"),
     [
         ({}, {"domain": {"all": [2, 3]}}, 0.0),
-        ({"value_low": [1.0]}, {}, 0.0),
-        ({"handles_missing": False}, {}, None),
-        ({"no_missing": [0]}, {}, None),
+        ({"columns": [{"low": 1.0, "high": 1e300, "missing": True}]}, {}, 0.0),
+        ({"columns": [{"low": -1e300, "high": 1e300, "missing": False}]}, {}, None),
     ],
 )
 def test_rows_that_nobody_may_ask_about_are_not_proved(

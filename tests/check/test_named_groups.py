@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.columns import with_columns
 from treeproof.check import is_within_reach
 from treeproof.model.builder import blank_ensemble
 from treeproof.results.verdicts import Witness
 from treeproof.threat.relations import bind_relations
 
 NAMES = ["amount", "p_car", "p_radio", "p_other", "limit"]
-MODEL = dataclasses.replace(blank_ensemble(5, ["a"], NAMES), handles_missing=True)
+MODEL = with_columns(blank_ensemble(5, ["a"], NAMES), missing=True)
 RELATIONS = bind_relations([tp.one_of(*NAMES[1:4], name="purpose"), "amount <= limit"], MODEL)
 X = [1, 1, 0, 0, 2]
 

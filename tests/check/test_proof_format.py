@@ -69,7 +69,8 @@ def kinds_in(files: ProofFiles) -> Counter[int]:
     )
     index, kinds = index_of(data), Counter[int]()
     rows = [float("nan") if value is None else value for row in result["X"] for value in row]
-    kept = {name: value for name, value in model.items() if name not in ("origin", "feature_names", "decided")}
+    kept = {name: value for name, value in model.items() if name not in ("origin", "decided")}
+    kept["columns"] = [{name: one for name, one in column.items() if name != "name"} for column in model["columns"]]
     assert index["header"] == {
         "version": 1,
         "treeproof": tp.__version__,

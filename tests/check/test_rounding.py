@@ -33,7 +33,7 @@ def content_of(rule: dict[str, Any], base: list[float], trees: Sequence[Sequence
     rule = {"divisor": 1.0, "base_last": False, "cut": 0.0, "steepness": 1.0, "precision": "float64", **rule}
     return {
         "format": "treeproof-ensemble",
-        "n_features": 1,
+        "columns": [{}] * 1,
         "classes": list(range(2 if rule["decision"] == "cut" else len(base))),
         "rule": rule,
         "base": base,

@@ -53,7 +53,7 @@ def small_model(rng: random.Random, n_features: int = 3, n_classes: int = 2) -> 
     return Model.of(
         {
             "format": "treeproof-ensemble",
-            "n_features": n_features,
+            "columns": [{}] * n_features,
             "classes": list(range(n_classes)),
             "rule": {
                 "decision": decision,

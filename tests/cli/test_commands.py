@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pickle
 import re
@@ -19,6 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
+from tests.support.columns import with_names
 from tests.support.commands import run
 from tests.support.proof_files import read_proofs
 from tests.support.results import changed
@@ -768,7 +768,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_columns_go_by_position_where_the_model_does_not_name_them_and_the_command_says_so(
     names: tuple[str, ...] | None, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = dataclasses.replace(tp.load_model(folder / "model.json"), feature_names=names)
+    model = with_names(tp.load_model(folder / "model.json"), names)
     tp.save_model(model, tmp_path / "model.json")
     attack = ["--label", "y", "--delta", "mean radius=0.5,worst area=9", "--jobs", "1"]
     code, out, err = run(

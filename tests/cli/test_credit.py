@@ -333,7 +333,9 @@ def test_messages_lead_somewhere(
     rows.assign(rate=rows.rate.mask(rows.index == 5)).to_csv("holed.csv", index=False)
     rows.rename(columns={"rate": "Rate"}).to_csv("capital.csv", index=False)
     content = json.loads(Path("named.json").read_text())
-    Path("trained.json").write_text(json.dumps(content | {"handles_missing": False}))
+    Path("trained.json").write_text(
+        json.dumps(content | {"columns": [column | {"missing": False} for column in content["columns"]]})
+    )
     code, _, err = run(capsys, *arguments)
     said = [line for line in err.splitlines() if line.startswith("treeproof: ")]
     assert code == 2 and len(said) == 1

@@ -33,7 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tp.save_model(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y), "model.json")
     np.savez("data.npz", X=X, y=y)
     content = json.loads(Path("model.json").read_text())
-    content |= {"origin": EVIL, "feature_names": NAMES, "classes": LABELS, "class_dtype": "str"}
+    content["columns"] = [column | {"name": name} for column, name in zip(content["columns"], NAMES, strict=True)]
+    content |= {"origin": EVIL, "classes": LABELS, "class_dtype": "str"}
     Path("evil.json").write_text(json.dumps(content))
     np.savez("evil.npz", X=X, y=np.array(LABELS)[y], feature_names=np.array(NAMES))
     return tmp_path

@@ -69,3 +69,12 @@ def test_what_cannot_be_is_refused(frame: pd.DataFrame, tmp_path: Path, capsys: 
     ):
         code, _, err = run(capsys, "suggest", tmp_path / "data.csv", *arguments)
         assert code == 2 and message in err
+
+
+def test_lists_in_a_parquet_file_are_left_out_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists = [[1, 2], [3]] * 10
+    pd.DataFrame({"a": lists, "s": [{"x": 1}] * 20, "b": range(20)}).to_parquet(tmp_path / "l.parquet")
+    code, out, err = run(capsys, "suggest", tmp_path / "l.parquet")
+    assert code == 0
+    for name in "as":
+        assert f"column {name} holds neither numbers nor categories, and is left out\n" in out + err

@@ -16,6 +16,7 @@ import treeproof as tp
 from tests.support.category_frames import NEW, credit, revealing
 from tests.support.points import critical_rows
 from treeproof.model.agreement import check_agreement, probe_rows
+from treeproof.model.columns import CodedRows
 
 FRAME, LABELS = credit()
 WHOLE, _ = credit(missing=0.0)
@@ -145,7 +146,7 @@ def test_what_is_never_seen_is_a_value_of_its_own() -> None:
     coded = ensemble.check_rows(changed(FRAME, job=NEW))
     assert (coded[:, 3] == 3).all()
     assert not np.isnan(coded[:, 3]).any()
-    np.testing.assert_array_equal(ensemble.predict(coded), model.predict(changed(FRAME, job=NEW)))
+    np.testing.assert_array_equal(ensemble.predict(coded.view(CodedRows)), model.predict(changed(FRAME, job=NEW)))
 
 
 def test_text_among_numbers_is_refused_in_one_line() -> None:

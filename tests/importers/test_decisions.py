@@ -530,7 +530,7 @@ def test_an_isolation_forest_is_verified_with_missing_values_and_by_brute_force(
     blank = X.copy()
     blank[::3, 1] = np.nan
     ensemble = tp.from_model(IsolationForest(n_estimators=5, random_state=0).fit(X))
-    if ensemble.handles_missing:
+    if ensemble.may_be_missing.any():
         model = IsolationForest(n_estimators=5, contamination=0.2, random_state=0).fit(blank)
         assert_same(tp.from_model(model), model.predict, blank)
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -154,18 +155,11 @@ def test_own_format_round_trips_every_array(labels: list, voting: str | None, tm
         "leaf_scores",
         "base",
         "classes",
-        "value_low",
-        "value_high",
     ):
         before, after = getattr(model, name), getattr(again, name)
         assert before.dtype == after.dtype, name
         np.testing.assert_array_equal(before, after)
-    assert (model.rule, model.n_features, model.handles_missing, model.origin) == (
-        again.rule,
-        again.n_features,
-        again.handles_missing,
-        again.origin,
-    )
+    assert (model.rule, model.columns, model.origin) == (again.rule, again.columns, again.origin)
 
 
 def own_format() -> dict:
@@ -176,30 +170,41 @@ def own_format() -> dict:
         return json.loads((Path(folder) / "model.json").read_text())
 
 
+PLAIN = {"low": 0.0, "high": 1.0, "missing": False}
+
+
+def columns(**changes: Any) -> dict:
+    """The field of a file with four columns."""
+    return {"columns": [{**PLAIN, "name": name, **changes} for name in "abcd"]}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 3}, "its version is 3; this treeproof reads versions 1 and 2"),
+        ({"version": 2}, "its version is 2; this treeproof reads version 3"),
         ({"format": "other"}, "its format is 'other'"),
         ({"extra": 1}, "the model has a field 'extra', which treeproof does not know"),
-        ({"n_features": "four"}, "n_features must be a whole number"),
-        ({"handles_missing": 1}, "handles_missing must be true or false"),
+        ({"columns": "four"}, "columns must be a list, got 'four'"),
+        ({"columns": []}, "n_features must be a whole number of at least 1, got 0"),
+        (columns(missing=1), "missing of column 0 must be true or false"),
+        (columns(other=1), "column 0 has a field 'other', which treeproof does not know"),
+        (columns(refused="x"), "refused of column 0 must be a list, got 'x'"),
+        (columns(category=1), "a category must be an object with values, coded, unseen, by_text, dtype, missing"),
         ({"class_dtype": "complex"}, "class_dtype must be one of"),
         ({"classes": [0, 1, "2"]}, "class label '2' is not of type int64"),
         ({"trees": []}, "the model has no trees"),
         ({"trees": [7]}, "tree 0 must be an object, got int"),
-        ({"value_low": "big"}, "value_low must be a list of numbers, got .big"),
-        ({"value_high": [1.0, 2.0]}, "must be 1 or 4 finite numbers"),
+        (columns(low="big"), "low of column 0 must be a number, got .big"),
+        (columns(low=2, high=1), "feature 0 takes no values: its range is 2.0 to 1.0"),
         ({"version": True}, "its version is True"),
         ({"origin": 3}, "origin must be a string, got 3"),
-        ({"feature_names": "abcd"}, "feature_names must be a list or null"),
+        (columns(name=3), "a feature name must be a string, got 3"),
         ({"rule": {"decision": "argmax"}}, "the rule has no 'precision'"),
-        ({"feature_names": ["a"]}, "names 1 features but takes 4"),
-        ({"feature_names": ["a", "b", "c", "\ud800"]}, "a feature name has a character that is not text"),
+        ({"columns": [{**PLAIN, "name": "a"}, *[PLAIN] * 3]}, "names 1 features but takes 4"),
+        (columns(name="\ud800"), "a feature name has a character that is not text"),
         ({"origin": "\ud800"}, "origin has a character that is not text"),
         ({"classes": ["a", "b", "c\0"], "class_dtype": "str"}, "a class label has a character that is not text"),
         ({"base": [True, 0, 0]}, "base must be a number, got True"),
-        ({"value_low": ["1", 0, 0, 0]}, "value_low must be a number, got '1'"),
     ],
 )
 def test_own_format_refuses_what_it_does_not_know(change: dict, message: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
+from tests.support.columns import with_names
 from tests.support.small_maps import ATTACKERS, small_forest
 from treeproof.errors import InvalidInput
 from treeproof.maps.map_file import _HEAD, MAGIC
@@ -115,11 +116,10 @@ def test_maps_of_another_model_or_attacker_are_refused(saved: tuple[StabilityMap
 
 def test_the_same_trees_under_other_names_are_refused_if_the_attacker_goes_by_names(tmp_path: Path) -> None:
     """Swapped names leave thresholds, cuts and fingerprint as they are, but change which feature is the dear one."""
-    import dataclasses
 
     clf, _, _ = small_forest()
-    ensemble = dataclasses.replace(tp.from_model(clf), feature_names=("a", "b", "c", "d"))
-    swapped = dataclasses.replace(ensemble, feature_names=("b", "a", "c", "d"))
+    ensemble = with_names(tp.from_model(clf), "abcd")
+    swapped = with_names(ensemble, "bacd")
     attacker = tp.Attacker((-0.05, 0.05), costs={"a": 2, "b": 1, "c": 9, "d": 9}, budget=1)
     smap = StabilityMap.build(ensemble, attacker)
     smap.save(tmp_path / "m.tpm")

@@ -150,7 +150,7 @@ def test_probe_rows_hold_thresholds_their_neighbours_and_missing_values(clf: Dec
     for value in (cut, np.nextafter(cut, 9), np.nextafter(cut, -9), np.nextafter(np.float32(cut), np.float32(9))):
         assert (rows[:, f] == value).any(), value
     assert len(np.unique(rows[:, 1 - f])) > 5, "an untested feature varies too"
-    assert np.isnan(rows).any() == ensemble.handles_missing
+    assert np.isnan(rows).any() == ensemble.may_be_missing.any()
     assert np.array_equal(rows, probe_rows(ensemble, 400), equal_nan=True)
     assert len(ensemble.check_rows(rows)) == 400
     assert not np.array_equal(rows, probe_rows(copy.copy(ensemble), 400, seed=1), equal_nan=True)

@@ -7,6 +7,7 @@ import pytest
 
 import treeproof as tp
 from treeproof.importers import EnsembleBuilder
+from treeproof.model.columns import Column
 from treeproof.model.score_rule import Decision, ScoreRule
 
 
@@ -87,8 +88,11 @@ def test_a_cycle_through_the_root_is_refused() -> None:
         ({"feature_names": ["a"]}, "names 1 features but takes 2"),
         ({"feature_names": ["a", "a"]}, "two features are named 'a'"),
         ({"value_limit": 0}, "feature 0 takes no values: its range is 0.0 to 0.0"),
-        ({"value_limit": np.inf}, "must be 1 or 2 finite numbers"),
-        ({"value_range": ([0, 3], [1, 2])}, "feature 1 takes no values: its range is 3.0 to 2.0"),
+        ({"value_limit": np.inf}, "feature 0 takes no values: its range is -inf to inf"),
+        (
+            {"columns": [Column(None, 0.0, 1.0), Column(None, 3.0, 2.0)]},
+            "feature 1 takes no values: its range is 3.0 to 2.0",
+        ),
     ],
 )
 def test_malformed_models_are_refused(options: dict, message: str) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -107,7 +109,7 @@ def test_types_that_a_model_refuses_are_saved_with_it(tmp_path: Path) -> None:
     ensemble = tp.from_model(steps.fit(rows, np.arange(20) % 2))
     tp.save_model(ensemble, tmp_path / "m.json")
     loaded = tp.load_model(tmp_path / "m.json")
-    assert loaded.refused_types == ensemble.refused_types != ()
+    assert loaded.columns == ensemble.columns and any(column.refused for column in loaded.columns)
     for one in (ensemble, loaded):
         with pytest.raises(tp.InvalidInput, match="column 'a' is of type float32"):
             one.predict(rows.astype("float32"))
@@ -168,3 +170,57 @@ def test_words_for_what_is_missing_are_text_in_files_that_have_types(tmp_path: P
     pd.DataFrame({"a": ["NA", "None", "nan", "a", ""]}).to_parquet(tmp_path / "n.parquet")
     rows = read_table(tmp_path / "n.parquet").rows(model)
     assert (model.predict(rows) == pipe.predict(pd.read_parquet(tmp_path / "n.parquet"))).all()
+
+
+def test_arrays_are_refused_where_steps_find_columns_by_their_names() -> None:
+    frame = pd.DataFrame({"n": [1.0, 2.0, 3.0] * 8, "x": np.arange(24.0)})
+    for columns in (["n"], [0]):
+        steps = ColumnTransformer([("scale", StandardScaler(), columns)], remainder="passthrough")
+        model = make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(frame, np.arange(24) % 2)
+        ensemble = tp.from_model(model)
+        assert ensemble.predict(frame).tolist() == model.predict(frame).tolist()
+        for rows in (frame.to_numpy(), frame.to_numpy().tolist()):
+            if columns == [0]:
+                assert ensemble.predict(rows).tolist() == model.predict(rows).tolist()
+                continue
+            with pytest.raises(ValueError, match="only supported for dataframes"):
+                model.predict(rows)
+            with pytest.raises(tp.InvalidInput, match="finds columns by their names; pass a data frame with 'n', 'x'"):
+                ensemble.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("step", "odd", "name"),
+    [
+        (SimpleImputer(strategy="most_frequent"), [True, False], "bool"),
+        (SimpleImputer(strategy="most_frequent"), pd.Series([None, 2.0], dtype=object), "object"),
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), [True, False], "bool"),
+    ],
+)
+def test_types_that_steps_fail_at_are_refused(step: Any, odd: Any, name: str) -> None:
+    frame = pd.DataFrame({"n": [3.0, 2.0, 5.0, np.nan] * 6})
+    model = make_pipeline(step, OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
+    model.fit(frame.dropna(), np.arange(18) % 3)
+    with pytest.raises(tp.InvalidInput, match=f"column 'n' is of type {name}"):
+        tp.from_model(model).predict(pd.DataFrame({"n": odd}))
+
+
+def test_lists_hold_codes_where_arrays_do() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    frame = pd.DataFrame({"c": pd.Series([4, 2, 1] * 20).astype("category"), "x": np.arange(60.0)})
+    settings = {"n_estimators": 3, "min_child_samples": 2, "min_data_per_group": 1, "cat_smooth": 0, "n_jobs": 1}
+    model = lightgbm.LGBMClassifier(verbose=-1, **settings).fit(frame, (frame.c == 2).astype(int))
+    codes = np.column_stack((frame.c.cat.codes, frame.x)).astype(float)
+    assert tp.from_model(model).predict(codes.tolist()).tolist() == model.predict(codes).tolist()
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_what_is_missing_in_a_file_is_what_pandas_reads(missing: Any, tmp_path: Path) -> None:
+    X = pd.DataFrame({"a": pd.Series(["a", "b", missing] * 5, dtype=object)})
+    pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
+    model = tp.from_model(pipe.fit(X, [0, 0, 1] * 5))
+    X.to_csv(tmp_path / "m.csv", index=False, na_rep="NA")
+    X.to_parquet(tmp_path / "m.parquet")
+    for name, read in (("m.csv", pd.read_csv), ("m.parquet", pd.read_parquet)):
+        rows = read_table(tmp_path / name).rows(model)
+        assert (model.predict(rows) == pipe.predict(read(tmp_path / name))).all()

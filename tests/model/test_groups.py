@@ -73,7 +73,7 @@ def test_broken_rows_have_codes_of_their_own_and_keep_their_labels(kind: str) ->
     model = tp.from_model(train(kind, 3))
     rng = np.random.default_rng(4)
     X = np.vstack((valid_rows()[::11], rng.choice([0.0, 1.0, 0.4, -1.0], (60, N_FEATURES))))
-    if model.handles_missing:
+    if model.may_be_missing.any():
         X[rng.random(X.shape) < 0.05] = np.nan
     grouped = group_columns(model, [PURPOSE, HOUSING], X)
     members = X[:, PURPOSE.features], X[:, HOUSING.features]
@@ -93,7 +93,7 @@ def test_the_columns_of_a_grouped_model() -> None:
     assert grouped.ensemble.columns[2].values == ("h_rent", "h_own", "(none)")
     assert grouped.columns == ((0,), (1, 2, 4), (6, 3), (5,)) and grouped.places == (1, 2)
     assert grouped.ensemble.n_nodes == model.n_nodes
-    assert grouped.ensemble.no_missing == (1, 2)
+    assert np.flatnonzero(~grouped.ensemble.may_be_missing).tolist() == [1, 2]
     assert grouped.ensemble.classes is model.classes and grouped.ensemble.rule is model.rule
 
 
@@ -148,7 +148,7 @@ def test_tests_with_several_cuts_categories_and_missing_values(seed: int) -> Non
     assert np.array_equal(grouped.ensemble.scores(grouped.rows(X)), model.scores(X))
     assert np.array_equal(grouped.ungroup(grouped.rows(X)), X, equal_nan=True)
     assert grouped.ensemble.n_nodes == model.n_nodes
-    assert grouped.ensemble.columns[0] == Column("0", "category", ("x", "y", "z"))
+    assert (grouped.ensemble.columns[0].name, grouped.ensemble.columns[0].values) == ("0", ("x", "y", "z"))
 
 
 def single_test(test: Pieces | float, category: Category | None = None) -> tp.Ensemble:
@@ -205,7 +205,7 @@ def test_groups_that_make_no_sense_are_refused(groups: list[Group], words: str) 
 def test_columns_that_cannot_be_zero_and_one_are_refused() -> None:
     with pytest.raises(InvalidInput, match="column 0 of the group 'both' is a category"):
         group_columns(single_test(0.5, Category(("no", "yes"))), [Group((0, 1), "both")])
-    builder = EnsembleBuilder(n_features=2, classes=["a"], value_range=([0.0, 0.0], [1.0, 0.5]))
+    builder = EnsembleBuilder(classes=["a"], columns=[Column(None, 0.0, 1.0), Column(None, 0.0, 0.5)])
     builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[1]])
     with pytest.raises(InvalidInput, match="column 1 of the group 'both' must take 0 and 1; the model takes 0 to 0.5"):
         group_columns(builder.build(), [Group((0, 1), "both")])

@@ -13,7 +13,7 @@ from treeproof.model.ensemble import Ensemble
 
 def category_rows(ensemble: Ensemble, data: np.ndarray, n_random: int = 400) -> np.ndarray:
     """Codes: the data; every category, the unseen one and missing of every column alone; thresholds; mixtures."""
-    missing = [f for f in range(ensemble.n_features) if ensemble.handles_missing and f not in ensemble.no_missing]
+    missing = np.flatnonzero(ensemble.may_be_missing).tolist()
     blocks = [data]
     for f, category in ensemble.categories:
         values = np.arange(category.n_codes) if category.coded else beside_codes(category.known())

@@ -190,7 +190,7 @@ def judge_block(asked: Block, random: Random, n_rows: int, kinds: Sequence[str])
     """Rows of a block: what anybody could do, in some domain, and what its attacker could."""
     ensemble, counts = asked.ensemble, Counter[str]()
     rows = asked.rows[:n_rows]
-    missing = [f for f in range(ensemble.n_features) if ensemble.handles_missing and random.random() < 0.3]
+    missing = [f for f in range(ensemble.n_features) if ensemble.may_be_missing.any() and random.random() < 0.3]
     domain = {}
     for f in range(ensemble.n_features):
         if random.random() < 0.4:

@@ -33,18 +33,14 @@ def model_content(trees: list[dict[str, Any]], classes: list[Any], n: int = 1, *
     rule = {"decision": "argmax", "precision": "float64", "divisor": 1.0, "steepness": 1.0, "cut": 0.0}
     return {
         "format": "treeproof-ensemble",
-        "version": 2,
+        "version": 3,
         "origin": "by hand",
-        "n_features": n,
-        "feature_names": ["a", "b", "c"][:n],
+        "columns": [{"name": name, "low": -1e300, "high": 1e300, "missing": True} for name in "abc"[:n]],
         "classes": classes,
         "class_dtype": {int: "int64", float: "float64", bool: "bool"}.get(type(classes[0]), "str"),
         "trees": trees,
         "base": [0.0] * len(classes),
         "rule": {**rule, "base_last": False},
-        "value_low": [-1e300] * n,
-        "value_high": [1e300] * n,
-        "handles_missing": True,
         **fields,
     }
 

@@ -312,7 +312,7 @@ def _row(random: Random, ensemble: Ensemble, attacker: OracleAttacker, values: l
         if attacker.domain is not None:
             low, high = max(low, attacker.domain[f][0]), min(high, attacker.domain[f][1])
         x.append(min(max(random.choice(choices), low), high))
-    if ensemble.handles_missing and random.random() < 0.3:
+    if ensemble.may_be_missing.any() and random.random() < 0.3:
         x[random.randrange(len(x))] = math.nan
     return tuple(x)
 

@@ -215,7 +215,7 @@ def points(draw: st.DrawFn, ensemble: Ensemble) -> tuple[float, ...]:
     """Points that stand where attacks are decided; some with NaN if the model takes it."""
     x = [draw(_values(oracles.thresholds(ensemble, f))) for f in range(ensemble.n_features)]
     x = [float(value) for value in np.clip(x, ensemble.value_low, ensemble.value_high)]
-    if ensemble.handles_missing:
+    if ensemble.may_be_missing.any():
         missing = draw(st.integers(-1, ensemble.n_features - 1))
         if missing >= 0:
             x[missing] = math.nan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.columns import with_columns
 from tests.support.judged_relations import satisfies
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import group_columns
@@ -17,7 +17,7 @@ from treeproof.threat.relations import bind_relations
 from treeproof.threat.relations.grouping import group_relations, groups_of
 
 NAMES = ["amount", "p_car", "h_rent", "p_radio", "h_own", "p_other"]
-MODEL = dataclasses.replace(blank_ensemble(len(NAMES), ["a"], NAMES), handles_missing=True)
+MODEL = with_columns(blank_ensemble(len(NAMES), ["a"], NAMES), missing=True)
 PURPOSE = tp.one_of("p_car", "p_radio", "p_other", name="purpose")
 HOUSING = tp.at_most_one("h_rent", "h_own")
 RELATIONS = [

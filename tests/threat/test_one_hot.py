@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from fractions import Fraction
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.columns import with_columns
 from treeproof.check.objects import Reach
 from treeproof.errors import InvalidInput
 from treeproof.model.builder import blank_ensemble
@@ -136,7 +136,7 @@ SPECIAL = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_prices_are_those_of_the_definition(name: str) -> None:
     attacker = SPECIAL[name]
-    own = dataclasses.replace(model(), handles_missing=True)
+    own = with_columns(model(), missing=True)
     blank = np.array([[5.0, np.nan, 1, 0, 0, 0], [5.0, 0, np.nan, 1, np.nan, 0], [5.0, 1, 0.5, 1, np.nan, 0]])
     starts = np.vstack((rows()[:9], BROKEN, blank))
     groups = group_columns(own, [PURPOSE, HOUSING], starts)

@@ -44,7 +44,7 @@ def test_names_and_values_come_back(model: Any) -> None:
     assert sorted(categories) == [1, 3]
     assert set(categories[1].values) == set(frame["purpose"].dropna())
     assert set(categories[3].values) == {"none", "skilled", "boss"}
-    assert ensemble.handles_missing
+    assert ensemble.may_be_missing.any()
     np.testing.assert_array_equal(ensemble.predict(frame), model.predict(frame))
 
 

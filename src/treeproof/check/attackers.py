@@ -14,6 +14,7 @@ from typing import Any
 from treeproof.check.chains import MOST_RULES, Leap, Rule
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import printed
+from treeproof.check.model_file import categories_of, names_of
 from treeproof.check.rules import Rejected
 
 PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
@@ -24,12 +25,12 @@ class Names:
     """How a model calls its columns, and the values of those that are categories."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
-        self.n = int(model["n_features"])
-        self._places = {name: f for f, name in enumerate(model["feature_names"] or ())}
-        if len(self._places) < len(model["feature_names"] or ()):
+        self.n, names = len(model["columns"]), names_of(model)
+        self._places = {name: f for f, name in enumerate(names)}
+        if len(self._places) < len(names):
             raise ValueError("two columns have the same name")
         self._blank = "_" if model.get("blanks_underscored") else " "
-        self.categories = {each["feature"]: Category(each) for each in model.get("categories", ())}
+        self.categories = {f: Category(each) for f, each in categories_of(model).items()}
 
     def position(self, key: Any) -> int:
         """The position of a column that is given by its name or position."""
@@ -94,10 +95,9 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     """What the attacker of a file can do to each column of the model of a file."""
     names = Names(model)
     given = {name: names.each(attacker.get(name), default) for name, default in PER_COLUMN.items()}
-    columns = [
-        _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
-        for f, (low, high) in enumerate(zip(model["value_low"], model["value_high"], strict=True))
-    ]
+    accepted = [(float(own["low"]), float(own["high"])) for own in model["columns"]]
+    each = [{name: values[f] for name, values in given.items()} for f in range(names.n)]
+    columns = [_column(names, f, attacker, each[f], accepted[f]) for f in range(names.n)]
     rules = attacker.get("rules") or ()
     if len(rules) > MOST_RULES:
         raise Rejected(f"the attacker has more than {MOST_RULES:,} rules; let one say more: a range")
@@ -132,10 +132,9 @@ def check_kind(attacker: Mapping[str, Any]) -> None:
 
 def accepts(model: Mapping[str, Any], columns: Sequence[Column], row: Sequence[float]) -> bool:
     """Whether a model accepts every value of a row, and the domain contains it."""
-    takes, never = model["handles_missing"], model.get("no_missing", ())
     return all(
-        takes and f not in never if math.isnan(value) else column.domain[0] <= value <= column.domain[1]
-        for f, (value, column) in enumerate(zip(row, columns, strict=False))
+        own["missing"] if math.isnan(value) else column.domain[0] <= value <= column.domain[1]
+        for own, value, column in zip(model["columns"], row, columns, strict=False)
     )
 
 

@@ -34,7 +34,7 @@ class Reach:
         self._model, self.relations = model, Relations(model, relations)
         self.seen = Seen(names_in(attacker), model, self.relations.groups)
         self.columns = columns_of(self.seen.model, attacker)
-        own = enumerate(self.columns[: model["n_features"]])
+        own = enumerate(self.columns[: len(model["columns"])])
         self.relations.steps = {f for f, column in own if column.step is not None}
         self._purses = purses_of(self.seen.model, attacker, self.columns)
 
@@ -47,7 +47,7 @@ class Reach:
 
         With relations, both must be valid rows, but for a neighbour that is the row itself.
         """
-        if any(len(row) != self._model["n_features"] for row in (x, near, attacked)):
+        if any(len(row) != len(self._model["columns"]) for row in (x, near, attacked)):
             return False
         valid = [attacked] if is_same(x, near) else [near, attacked]
         if any(map(self.relations.broken, valid)) or not around.holds(x, near):
@@ -70,13 +70,13 @@ class Reach:
     @cached_property
     def fillable(self) -> set[int]:
         """The columns whose missing values can be filled in."""
-        known = enumerate(self.columns[: self._model["n_features"]])
+        known = enumerate(self.columns[: len(self._model["columns"])])
         return {f for f, one in known if one.fill is not None and (one.budget is None or one.fill <= one.budget)}
 
     def may_move(self, f: int) -> bool:
         """Whether a column, or its group if the attacker names that, can be changed at all for what he can pay."""
         groups = (number for number, group in enumerate(self.seen.named) if f in group.columns)
-        return self.columns[next((self._model["n_features"] + number for number in groups), f)].may_move
+        return self.columns[next((len(self._model["columns"]) + number for number in groups), f)].may_move
 
     def is_named(self, f: int, around: Sequence[Around]) -> bool:
         """Whether a column is a member of a group that the attacker or a neighbourhood names."""
@@ -104,7 +104,7 @@ class Around:
         self.sizes = [0.0 if f in grouped else size for f, size in said]
         self.is_shared = all(isinstance(size, tuple) or size < 1 for f, size in said if f in grouped)
         """Whether ε does not say anything else of their members."""
-        self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self.seen.named)]
+        self._columns = [*columns[: len(model["columns"])], *(_GROUP for _ in self.seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:
         """Whether a row is a neighbour of x."""

@@ -188,16 +188,21 @@ TREE = {
     **_of(USED, False, more=[["count", ["number"]]]),
 }
 CATEGORY = {
-    **_of(USED, feature="count", values=["label"], coded="flag", unseen="flag", by_text="flag"),
+    **_of(USED, values=["label"], coded="flag", unseen="flag", by_text="flag"),
     **_of(BOUND, dtype="text", missing=[{"none", "nan", "na"}]),
+    **_of(BOUND, False, numbers={"codes", "values", "refused"}),
+}
+COLUMN = {
+    **_of(USED, low="number", high="number", missing="flag"),
+    **_of(USED, False, category=CATEGORY),
+    **_of(GIVEN, False, name="text"),
+    **_of(BOUND, False, refused=["text"]),
 }
 MODEL = {
-    **_of(CHECKED, format={"treeproof-ensemble"}, version={1, 2}, class_dtype={"bool", "int64", "float64", "str"}),
-    **_of(USED, n_features="count", classes=["label"], handles_missing="flag", rule=RULE, base=["number"]),
-    **_of(USED, value_low=["number"], value_high=["number"], trees=[TREE]),
-    **_of(USED, False, no_missing=["count"], categories=[CATEGORY], blanks_underscored="flag"),
-    **_of(GIVEN, feature_names=(["text"], _NULL)),
-    **_of(BOUND, False, takes_frames="flag", refused_types=[["text"]]),
+    **_of(CHECKED, format={"treeproof-ensemble"}, version={3}, class_dtype={"bool", "int64", "float64", "str"}),
+    **_of(USED, columns=[COLUMN], classes=["label"], rule=RULE, base=["number"], trees=[TREE]),
+    **_of(USED, False, blanks_underscored="flag"),
+    **_of(BOUND, False, takes_frames="flag", refuses_arrays="flag"),
     **_of(FORM, origin="text"),
     **_of(FORM, False, decided={"class": "count", "where": "text"}),
 }
@@ -232,7 +237,7 @@ RESULT = {
     **_of(USED, epsilons=[EPSILON]),
     **_of(CHECKED, format={"treeproof-verification"}, version={4}, stability=["outcome"], resilience=[["outcome"]]),
     **_of(CHECKED, refuted=[({None, "stability"}, "place")], neighbour=_ROWS, label_dtype="text"),
-    **_of(CHECKED, epsilon_names=(["text"], _NULL), categories=[CATEGORY]),
+    **_of(CHECKED, epsilon_names=(["text"], _NULL), categories=[{"feature": "count", **CATEGORY}]),
     **_of(CHECKED, False, proofs=PROOFS),
     **_of(AGAIN, neighbour_label=["label"], attacked_label=["label"], decision="text", broken=[["count"]]),
     **_of(AGAIN, movable=(["count"], _NULL), unreached=(["count"], _NULL), untested=(["count"], _NULL)),
@@ -252,8 +257,8 @@ HEADER = {
     **_of(FORM, treeproof="text"),
 }
 TABLES = {
-    **{"model": MODEL, "rule of a model": RULE, "tree": TREE, "category": CATEGORY, "attacker": ATTACKER},
-    **{"rule of an attacker": REWRITING, "result": RESULT, "by_class": MEASURES, "proofs of a result": PROOFS},
-    **{"cheapest attacks": ATTACKS, "header of proofs": HEADER},
+    **{"model": MODEL, "rule of a model": RULE, "tree": TREE, "column": COLUMN, "category": CATEGORY},
+    **{"attacker": ATTACKER, "rule of an attacker": REWRITING, "result": RESULT, "by_class": MEASURES},
+    **{"proofs of a result": PROOFS, "cheapest attacks": ATTACKS, "header of proofs": HEADER},
 }
 """What files hold, by the names that the page gives to it."""

@@ -52,7 +52,7 @@ class Map:
         """A map with the cuts, the space and the nodes that these bytes are."""
         n, numbers = len(starts) // 8 - 1, [number for (number,) in struct.iter_unpack("<d", ends)]
         first = [start for (start,) in struct.iter_unpack("<q", starts)]
-        if n != model["n_features"] or first[0] != 0 or first != sorted(first) or len(numbers) != 2 * n + first[-1]:
+        if n != len(model["columns"]) or first[0] != 0 or first != sorted(first) or len(numbers) != 2 * n + first[-1]:
             raise Rejected("the sizes of the map do not fit")
         columns = [f for f in range(n) for _ in range(first[f], first[f + 1])]
         cuts = list(zip(columns, numbers[2 * n :], strict=True))

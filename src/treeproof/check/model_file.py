@@ -19,8 +19,8 @@ from treeproof.check.fields import MODEL, check
 from treeproof.check.rules import Rejected
 
 DECISIONS, CODED = ("argmax", "cut", "softmax", "sigmoid"), ("coded", "unseen", "by_text")
-NAMES = ("origin", "feature_names", "decided")
-"""Fields of a model file that change no answer."""
+NAMES = ("origin", "decided")
+"""Fields of a model file that change no answer, as the names of columns."""
 LARGEST_POWER = 600
 """Beyond it, sigmoids are too flat to tell anything apart."""
 MOST_BITS = 2**16
@@ -73,7 +73,7 @@ class Model:
         """The model of the object in a file."""
         leaves: dict[tuple[float, ...], Node] = {}
         trees = [_nodes(tree, leaves) for tree in content["trees"]]
-        model = cls(content["n_features"], len(content["classes"]), trees, content["base"], content["rule"], content)
+        model = cls(len(content["columns"]), len(content["classes"]), trees, content["base"], content["rule"], content)
         model._check_rule()
         model._check_nodes()
         return model
@@ -114,22 +114,21 @@ class Model:
     def hash(self) -> str:
         """What tells models with other answers apart."""
         kept = {name: value for name, value in self.content.items() if name not in NAMES}
-        return hash_of(kept)
+        return hash_of(kept | {"columns": renamed(self.content["columns"], ())})
 
     @cached_property
     def fingerprint(self) -> str:
         """What results and maps call the model: SHA-256 of its arrays and rule, without names."""
         content, rule, n = self.content, self.rule, len(self.base)
         digest, roots = hashlib.sha256(), list(accumulate(map(len, self.trees[:-1]), initial=0))
-        if content.get("categories"):
-            said = [[one[name] for name in ("feature", "values", *CODED)] for one in content["categories"]]
-            digest.update(repr([(f, tuple(values), *flags) for f, values, *flags in said]).encode())
-        if content.get("no_missing"):
-            digest.update(repr(tuple(content["no_missing"])).encode())
+        columns, known = content["columns"], categories_of(content)
+        if known:
+            said = [(f, tuple(one["values"]), *(one[name] for name in CODED)) for f, one in known.items()]
+            digest.update(repr(said).encode())
         members = [(one["n_trees"], float(one["divisor"]), float(one["weight"])) for one in rule.get("members", ())]
         classes = list(map(float if content["class_dtype"] == "float64" else lambda one: one, content["classes"]))
         words = DECISIONS.index(rule["decision"]), rule["precision"], float(rule["divisor"]), rule["base_last"]
-        ends = float(rule["cut"]), float(rule["steepness"]), classes, self.n_features, content["handles_missing"]
+        ends = float(rule["cut"]), float(rule["steepness"]), classes, self.n_features
         digest.update(repr((*words, *ends, *members)).encode())
         nodes = [(root, node) for root, tree in zip(roots, self.trees, strict=True) for node in tree]
         further = [node.cuts[1:] for _, node in nodes]
@@ -140,7 +139,9 @@ class Model:
             ("i", [root + node.right if node.cuts else -1 for root, node in nodes]),
             ("?", [node.nan_left for _, node in nodes]),
             ("d", [score for _, node in nodes for score in node.scores or (0.0,) * n]),
-            *(("i", roots), ("d", self.base), ("d", content["value_low"]), ("d", content["value_high"])),
+            *(("i", roots), ("d", self.base)),
+            *(("d", [column[end] + 0.0 for column in columns]) for end in ("low", "high")),
+            ("?", [column["missing"] for column in columns]),
         ]
         if any(further):
             starts = list(accumulate(map(len, further), initial=0))
@@ -328,22 +329,35 @@ class Model:
 def check_model(content: dict[str, Any], where: str) -> None:
     """Rejects what is no content of a model's file, and columns and classes that are none or more than one."""
     check(content, MODEL, where)
-    n, low, high, names = (content[name] for name in ("n_features", "value_low", "value_high", "feature_names"))
-    if not n or not content["trees"] or not len(low) == len(high) == n == len(low if names is None else set(names)):
-        raise Rejected(f"{where} has other columns than it says")
-    categories = content.get("categories", [])
-    for columns in (content.get("no_missing", []), [each["feature"] for each in categories]):
-        if len({f for f in columns if f < n}) < len(columns):
-            raise Rejected(f"{where} names a column that it does not have, or one twice")
-    if not all(one <= other for one, other in zip(low, high, strict=True)):
+    columns, names = content["columns"], names_of(content)
+    if not columns or not content["trees"] or len(set(names)) not in (0, len(columns)):
+        raise Rejected(f"{where} has no columns or trees, or columns without a name of their own")
+    if not all(column["low"] <= column["high"] for column in columns):
         raise Rejected(f"a column of {where} has no values")
-    if not all(each["coded"] or len(set(map(float, each["values"]))) == len(each["values"]) for each in categories):
+    numbers = [one["values"] for one in categories_of(content).values() if not one["coded"]]
+    if not all(len(set(map(float, values))) == len(values) for values in numbers):
         raise Rejected(f"a category of {where} has a number twice")
     kinds: dict[str, set[type]] = {"bool": {bool}, "int64": {int}, "float64": {int, float}, "str": {str}}
     if not {*map(type, content["classes"])} <= kinds[content["class_dtype"]]:
         raise Rejected(f"the classes of {where} are not of the type that it says")
     if content.get("decided", {"class": 0})["class"] >= len(content["classes"]):
         raise Rejected(f"{where} has decided about none of its classes")
+
+
+def names_of(model: Mapping[str, Any]) -> list[str]:
+    """The names of the columns of a model's file, if they have any."""
+    return [column["name"] for column in model["columns"] if "name" in column]
+
+
+def renamed(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The columns of a model's file with these names, or without."""
+    plain = [{name: value for name, value in column.items() if name != "name"} for column in columns]
+    return [{**column, "name": name} for column, name in zip(plain, names, strict=True)] if names else plain
+
+
+def categories_of(model: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """The categories of a model's file by the positions of their columns."""
+    return {f: column["category"] for f, column in enumerate(model["columns"]) if "category" in column}
 
 
 def hash_of(content: Any) -> str:

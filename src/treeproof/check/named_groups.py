@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from treeproof.check.attackers import Names
+from treeproof.check.model_file import names_of, renamed
 from treeproof.check.relation_texts import OneHot
 from treeproof.check.rules import Rejected
 
@@ -20,7 +21,7 @@ class Seen:
     """The content of a model file as somebody sees it who names groups: with a further column for each of them."""
 
     def __init__(self, keys: Collection[Any], model: Mapping[str, Any], groups: Sequence[OneHot]) -> None:
-        n, blank = int(model["n_features"]), "_" if model.get("blanks_underscored") else " "
+        own_names, blank = names_of(model), "_" if model.get("blanks_underscored") else " "
         spelled = {key.replace(" ", blank) for key in keys if isinstance(key, str)}
         self.model = model
         self.named = [group for group in groups if group.name is not None and group.name.replace(" ", blank) in spelled]
@@ -28,28 +29,21 @@ class Seen:
         """The columns of the model for which these groups speak."""
         if not self.named:
             return
-        taken = {*(model["feature_names"] or ())}
+        taken = {*own_names}
         position = Names(model).position
         own = {position(key) for key in keys if not isinstance(key, str) or key.replace(" ", blank) in taken}
         called = [str(group.name).replace(" ", blank) for group in self.named]
         if len({*called, *taken}) < len(called) + len(taken) or own & self.members:
             raise Rejected("a group is named as something else is, or together with its members")
-        members = model["feature_names"] or range(n)
+        members: Sequence[Any] = own_names or range(len(model["columns"]))
         values = [[members[f] for f in group.columns] + [NONE] * (not group.exactly) for group in self.named]
-        self.model = {
-            **model,
-            "n_features": n + len(self.named),
-            "feature_names": [*map(str, members), *called],
-            "value_low": [*model["value_low"], *(0.0 for _ in values)],
-            "value_high": [*model["value_high"], *(len(each) - 1.0 for each in values)],
-            "categories": [
-                *model.get("categories", ()),
-                *(
-                    {"feature": n + number, "values": each, "coded": True, "by_text": False, "unseen": False}
-                    for number, each in enumerate(values)
-                ),
-            ],
-        }
+        coded = {"coded": True, "by_text": False, "unseen": False}
+        groups_as_columns = [
+            {"name": name, "low": 0.0, "high": len(each) - 1.0, "missing": False, "category": {"values": each, **coded}}
+            for name, each in zip(called, values, strict=True)
+        ]
+        own_columns = renamed(model["columns"], [*map(str, members)])
+        self.model = {**model, "columns": [*own_columns, *groups_as_columns]}
 
     def rows(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Rows with the value of each group; those that are none are told apart by higher codes."""

@@ -24,8 +24,9 @@ from treeproof.check.rules import Rejected
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.files import as_path
 from treeproof.importers import as_ensemble
+from treeproof.importers.native import columns_content as columns_content_of_model
 from treeproof.importers.native import content_of as content_of_model
-from treeproof.model.columns import categories_to_json
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
@@ -63,16 +64,8 @@ def attacker_content(attacker: Attacker) -> dict[str, Any]:
 
 def columns_content(ensemble: Ensemble) -> dict[str, Any]:
     """What the file of a model says of its columns."""
-    return {
-        "n_features": ensemble.n_features,
-        "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
-        "blanks_underscored": ensemble.blanks_underscored,
-        "categories": categories_to_json(ensemble.categories, _as_it_is),
-        "handles_missing": ensemble.handles_missing,
-        "no_missing": list(ensemble.no_missing),
-        "value_low": ensemble.value_low.tolist(),
-        "value_high": ensemble.value_high.tolist(),
-    }
+    columns = columns_content_of_model(ensemble.columns, _as_it_is)
+    return {"columns": columns, "blanks_underscored": ensemble.blanks_underscored}
 
 
 def epsilon_content(epsilon: Any) -> Any:
@@ -127,7 +120,8 @@ def is_within_reach(
 
 def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
     """A row as the model sees it: doubles, with codes for categories."""
-    return ensemble.check_rows(row[None])[0] if np.asarray(row).dtype == object else np.asarray(row, dtype=np.float64)
+    given = np.asarray(row)
+    return ensemble.check_rows(given[None].view(CodedRows))[0] if given.dtype == object else given.astype(np.float64)
 
 
 def _reach(ensemble: Ensemble, attacker: Attacker, relations: Sequence[str]) -> evidence.Reach:

@@ -89,7 +89,7 @@ class Views:
     def __init__(
         self, model: Mapping[str, Any], parsed: Model, attacker: Mapping[str, Any], result: Mapping[str, Any]
     ) -> None:
-        self._model, self._attacker, n = parsed, attacker, int(model["n_features"])
+        self._model, self._attacker, n = parsed, attacker, len(model["columns"])
         self.reach = Reach(model, attacker, result.get("relations") or ())
         self.around = [self.reach.around(each) for each in result["epsilons"]]
         self._groups, self._named = self.reach.relations.groups, _places(self.reach.seen, n)

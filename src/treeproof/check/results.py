@@ -10,7 +10,7 @@ from itertools import permutations
 from typing import Any
 
 from treeproof.check.evidence import Reach, is_same
-from treeproof.check.model_file import Model
+from treeproof.check.model_file import Model, categories_of
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import PROVED, Checked, Question, check_rows, is_inside, key_of, readable
 from treeproof.check.rules import Rejected
@@ -148,7 +148,7 @@ def check_told(question: Question) -> None:
     found: dict[str, Any] = {
         **{name: rows for name, rows in columns.items() if result[name] is not None},
         "decision": decided_in(model),
-        "categories": model.content.get("categories", []),
+        "categories": [{"feature": f, **each} for f, each in categories_of(model.content).items()],
         "rows_with_missing": sum(missing),
     }
     for name, value in found.items():

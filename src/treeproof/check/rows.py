@@ -18,7 +18,7 @@ from treeproof.check.clashes import Pairs, check_clash
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import parted
 from treeproof.check.fields import RESULT, check
-from treeproof.check.model_file import Model, check_model, hash_of
+from treeproof.check.model_file import Model, check_model, hash_of, names_of, renamed
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
@@ -89,10 +89,10 @@ class Question:
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
-        named = model["feature_names"]
-        if names is not None and (len({*names}) != model["n_features"] or (named and names != named)):
+        named = names_of(model)
+        if names is not None and (len({*names}) != len(model["columns"]) or (named and names != named)):
             raise Rejected("the result has other names of columns than the model")
-        model = {**model, "feature_names": model["feature_names"] or names}
+        model = {**model, "columns": renamed(model["columns"], named or names or ())}
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 
+from treeproof.check.model_file import categories_of, names_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Question, check_rows
@@ -130,7 +131,7 @@ class _Shown(Reader):
 
     def _name(self, f: int) -> str:
         content = self._question.model.content
-        names: Sequence[str] = content["feature_names"] or self._question.result["feature_names"] or ()
+        names: Sequence[str] = names_of(content) or self._question.result["feature_names"] or ()
         return names[f] if f < len(names) == len(self._grid.cuts) else f"column {f}"
 
     def _sides(self, f: int, cell: int) -> tuple[str, str]:
@@ -148,12 +149,10 @@ class _Shown(Reader):
     def _values(self) -> dict[int, list[str]]:
         """The values of categories that rows have codes for, in their order, where proofs are about these columns."""
         content = self._question.model.content
-        if content["n_features"] != len(self._grid.cuts):
+        if len(content["columns"]) != len(self._grid.cuts):
             return {}
-        coded = [each for each in content.get("categories", ()) if each["coded"]]
-        return {
-            each["feature"]: [*map(str, each["values"]), *["a value never seen"] * each["unseen"]] for each in coded
-        }
+        coded = {f: each for f, each in categories_of(content).items() if each["coded"]}
+        return {f: [*map(str, each["values"]), *["a value never seen"] * each["unseen"]] for f, each in coded.items()}
 
     def _among(self, f: int, cells: int) -> str:
         """Which values of a category are in some cells."""

@@ -229,7 +229,6 @@ class AttackerChoice:
 
         ensemble = with_groups(own, relations)
         reach: Any = _by_name(self.delta, "--delta", ensemble, self._interval)
-        categories = dict(ensemble.categories)
         if features is not None:
             if isinstance(reach, dict):
                 raise InvalidInput("--delta by name already says which features can be touched; leave --only out")
@@ -237,7 +236,7 @@ class AttackerChoice:
         elif isinstance(reach, dict):
             # There is no up and down between values of a category.
             for name, ends in reach.items():
-                if ends[0] == -math.inf and self.one_sided and ensemble.feature_index(name) in categories:
+                if ends[0] == -math.inf and self.one_sided and ensemble.columns[ensemble.feature_index(name)].category:
                     reach[name] = tp.ANY
         anything = [place(name, ensemble) for name in listed(self.any_value or "")]
         if not anything:
@@ -249,7 +248,7 @@ class AttackerChoice:
             free |= set(members.features) if group in free else set()
         if not isinstance(reach, dict):
             # What is given for all features leaves categories alone.
-            reach = {f: reach for f in range(ensemble.n_features) if f not in free and f not in categories}
+            reach = {f: reach for f in range(ensemble.n_features) if f not in free and not ensemble.columns[f].category}
         for name in reach:
             if ensemble.feature_index(name) in free:
                 raise InvalidInput(f"--any and --delta both name {name}; name it once")

@@ -166,7 +166,7 @@ def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any
     blank = as_prices(missing, "missing")
     for key in () if blank is None else blank.keys or ():
         f = ensemble.feature_index(key)
-        if not ensemble.handles_missing or f in ensemble.no_missing:
+        if not ensemble.may_be_missing[f]:
             raise InvalidInput(
                 f"missing names column {ensemble.feature_name(f)}, where the model takes no missing values; leave it "
                 "out",

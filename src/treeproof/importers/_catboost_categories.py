@@ -144,7 +144,7 @@ def category_columns(
         answers = {place: source.answers([hash_of(text) for text in values]) for place, source in own.items()}
         order = _order([right[:-1] for each in answers.values() for _, right in each], len(values))
         given = list(values.values())
-        found[position] = Category(tuple(given[i] for i in order), unseen=True, by_text=True)
+        found[position] = Category(tuple(given[i] for i in order), unseen=True, by_text=True, numbers="values")
         ranks = np.append(order, len(given))
         for place, each in answers.items():
             splits[place] = [Split(position, 0.0, Pieces.of_codes(~right[ranks]), stated) for stated, right in each]

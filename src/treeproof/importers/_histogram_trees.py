@@ -7,7 +7,7 @@ training saw, and all else as it sends NaN.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -138,7 +138,8 @@ def _category(values: npt.NDArray[Any], model: Any, f: int) -> Category:
             raise UnsupportedModel(f"the categories of {name} are numbers that are no doubles; encode them as text")
         return Category(tuple(numbers.tolist()), coded=False, unseen=True, dtype="float64")
     by_dtype = isinstance(model.categorical_features, str) and model.categorical_features == "from_dtype"
-    return Category(tuple(known), coded=True, unseen=True, dtype="category" if by_dtype else "object")
+    category = Category(tuple(known), unseen=True, dtype="category" if by_dtype else "object", numbers="refused")
+    return category if all(isinstance(value, str) for value in known) else replace(category, numbers="values")
 
 
 def histogram_tree(predictor: Any, encoding: Encoding) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""treeproof's own JSON format, version 2, described in docs/format.md; it round-trips exactly."""
+"""treeproof's own JSON format, version 3, described in docs/format.md; it round-trips exactly."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,32 +15,18 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers._json_fields import fields_of, flag_of, number_of, numbers_of, text_of, whole_of
 from treeproof.importers.registry import Voting, as_ensemble
-from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
-from treeproof.model.columns import categories_from_json, categories_to_json, plain_category
+from treeproof.model.builder import EnsembleBuilder, check_text
+from treeproof.model.columns import Column, category_from_json, category_to_json, plain_category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, Member, ScoreRule
 
 FORMAT = "treeproof-ensemble"
-VERSION = 2
-_VERSIONS = (1, VERSION)
+VERSION = 3
 
-_TOP = (
-    "format",
-    "version",
-    "origin",
-    "n_features",
-    "feature_names",
-    "classes",
-    "class_dtype",
-    "handles_missing",
-    "value_low",
-    "value_high",
-    "rule",
-    "base",
-    "trees",
-)
-_OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames", "refused_types")
+_TOP = ("format", "version", "origin", "columns", "classes", "class_dtype", "rule", "base", "trees")
+_OPTIONAL = ("blanks_underscored", "decided", "takes_frames", "refuses_arrays")
+_COLUMN, _PERHAPS = ("low", "high", "missing"), ("name", "category", "refused")
 _MEMBER = ("n_trees", "divisor", "weight")
 _NUMBER = (float, number_of)
 _RULE = {"divisor": _NUMBER, "base_last": (bool, flag_of), "cut": _NUMBER, "steepness": _NUMBER}
@@ -84,19 +70,13 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "format": FORMAT,
         "version": VERSION,
         "origin": ensemble.origin,
-        "n_features": ensemble.n_features,
-        "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
+        "columns": columns_content(ensemble.columns, plain),
         "blanks_underscored": ensemble.blanks_underscored,
         "decided": dict(zip(_DECIDED, ensemble.decided or (), strict=False)),
-        "no_missing": list(ensemble.no_missing),
-        "categories": categories_to_json(ensemble.categories, plain),
         "takes_frames": ensemble.takes_frames,
-        "refused_types": [list(own) for own in ensemble.refused_types],
+        "refuses_arrays": not ensemble.takes_arrays,
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES.get(ensemble.classes.dtype.kind),
-        "handles_missing": ensemble.handles_missing,
-        "value_low": ensemble.value_low.tolist(),
-        "value_high": ensemble.value_high.tolist(),
         "rule": {
             "decision": rule.decision.name.lower(),
             "precision": rule.precision,
@@ -107,6 +87,18 @@ def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_cate
         "trees": [_tree_content(ensemble, start, stop) for start, stop in pairwise(bounds)],
     }
     return {name: value for name, value in content.items() if value or name not in _OPTIONAL}
+
+
+def columns_content(
+    columns: Sequence[Column], plain: Callable[[Any, int], Any] = plain_category
+) -> list[dict[str, Any]]:
+    """What it says of columns."""
+    made = []
+    for f, column in enumerate(columns):
+        known = column.category and category_to_json(column.category, f, plain)
+        said = {**vars(column), "category": known, "refused": list(column.refused)}
+        made.append({name: value for name, value in said.items() if name in _COLUMN or value not in (None, [])})
+    return made
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -138,20 +130,16 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     content = parse_json(data)
     if content.get("format") != FORMAT:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
-    if type(content.get("version")) is not int or content["version"] not in _VERSIONS:
-        raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads versions 1 and {VERSION}")
+    if type(content.get("version")) is not int or content["version"] != VERSION:
+        raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
     fields_of(content, "the model", _TOP, _OPTIONAL)
     builder = EnsembleBuilder(
-        n_features=content["n_features"],
+        columns=_columns(content["columns"]),
         classes=_classes(content),
         rule=_rule(content["rule"]),
         base=numbers_of(content["base"], "base"),
-        feature_names=_names(content["feature_names"]),
-        handles_missing=flag_of(content["handles_missing"], "handles_missing"),
-        value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
-        no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
-        categories=dict(categories_from_json(content.get("categories", []), MAX_FEATURES)),
         takes_frames=flag_of(content.get("takes_frames", False), "takes_frames"),
+        takes_arrays=not flag_of(content.get("refuses_arrays", False), "refuses_arrays"),
         origin=text_of(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
@@ -168,16 +156,29 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             pieces=_pieces(tree, number),
         )
     spelling = flag_of(content.get("blanks_underscored", False), "blanks_underscored")
-    refused = _refused_types(content)
-    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content), refused_types=refused)
+    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content))
 
 
-def _refused_types(content: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """For each feature, the names of types."""
-    given = content.get("refused_types", [])
-    if not isinstance(given, list) or len(given) not in (0, content["n_features"]):
-        raise InvalidInput(f"refused_types must be a list of {content['n_features']} lists, got {given!r:.60}")
-    return tuple(tuple(_names(own) or ()) for own in given)
+def _columns(content: Any) -> list[Column]:
+    """The columns; those that are alike are one object."""
+    if not isinstance(content, list):
+        raise InvalidInput(f"columns must be a list, got {content!r:.60}")
+    made: dict[Any, Column] = {}
+    columns = [_column(f, one) for f, one in enumerate(content)]
+    return [column if column.category else made.setdefault(column, column) for column in columns]
+
+
+def _column(f: int, content: Any) -> Column:
+    where = f"column {f}"
+    fields_of(content, where, _COLUMN, _PERHAPS)
+    return Column(
+        text_of(content["name"], "a feature name") if "name" in content else None,
+        number_of(content["low"], f"low of {where}"),
+        number_of(content["high"], f"high of {where}"),
+        flag_of(content["missing"], f"missing of {where}"),
+        category_from_json(content["category"], f) if "category" in content else None,
+        tuple(numbers_of(content.get("refused", []), f"refused of {where}", text_of)),
+    )
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
@@ -190,14 +191,6 @@ def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
         cuts = (float(tree["threshold"][node]), *(float(cut) for cut in numbers_of(further, f"{where}: further cuts")))
         pieces[node] = Pieces(cuts, tuple(i % 2 == 0 for i in range(len(cuts) + 1)))
     return pieces
-
-
-def _names(value: Any) -> list[str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise InvalidInput(f"feature_names must be a list or null, got {value!r}")
-    return [text_of(name, "a feature name") for name in value]
 
 
 def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ from treeproof.importers._refusals import feature_names_of
 from treeproof.importers._responses import ADDITIVE, Responses, Scores, same
 from treeproof.importers.decisions import cut_by, response
 from treeproof.importers.registry import Voting, from_model
+from treeproof.model.columns import Column, renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, Member, ScoreRule
 
@@ -37,7 +38,7 @@ def import_voting(model: Any, *, voting: Voting | None) -> Ensemble:
     return dataclasses.replace(
         joined,
         classes=model.classes_,
-        feature_names=feature_names_of(model) or joined.feature_names,
+        columns=renamed(joined.columns, feature_names_of(model) or joined.feature_names),
         origin=f"scikit-learn VotingClassifier of {', '.join(_short(member) for _, member in members)}",
         source=model,
     )
@@ -116,13 +117,14 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
     members = [_against_rest(estimator, voting) for estimator in model.estimators_]
     ensembles = [member for member, _ in members]
     origin = f"scikit-learn OneVsRestClassifier of {_short(ensembles[0])}"
-    names = {"feature_names": feature_names_of(model) or ensembles[0].feature_names, "origin": origin, "source": model}
+    about = {"classes": model.classes_, "origin": origin, "source": model}
     if kind == "binary":
         # scikit-learn compares a decision function with 0, and a probability with 0.5.
         cut = 0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5
         member, respond = members[0]
         ensemble = cut_by(member, lambda scores: np.asarray(respond(scores) > cut), "OneVsRestClassifier")
-        return dataclasses.replace(ensemble, classes=model.classes_, responses=None, decided=None, **names)
+        columns = renamed(ensemble.columns, feature_names_of(model) or ensemble.feature_names)
+        return dataclasses.replace(ensemble, columns=columns, responses=None, decided=None, **about)
     rules = {(member.rule.divisor, member.rule.precision, member.rule.base_last) for member in ensembles}
     plain = all(respond is same for _, respond in members)
     if len(rules) != 1 or not plain or any(member.rule.members for member in ensembles):
@@ -140,8 +142,8 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
         joined,
         leaf_scores=joined.leaf_scores[:, order],
         base=base[order],
-        classes=model.classes_[order],
-        **names,
+        columns=renamed(joined.columns, feature_names_of(model) or joined.feature_names),
+        **about | {"classes": model.classes_[order]},
     )
 
 
@@ -166,6 +168,14 @@ def _in_column(leaf_scores: Scores, column: int, n_columns: int) -> Scores:
     scores = np.zeros((len(leaf_scores), n_columns), dtype=leaf_scores.dtype)
     scores[:, column] = leaf_scores[:, 0]
     return scores
+
+
+def _in_common(first: Column, *others: Column) -> Column:
+    """What all members take in a column."""
+    every = (first, *others)
+    refused = sorted({name for one in every for name in one.refused})
+    low, high = max(one.low for one in every), min(one.high for one in every)
+    return Column(first.name, low, high, all(one.missing for one in every), first.category, tuple(refused))
 
 
 def _joined(
@@ -193,12 +203,10 @@ def _joined(
         more_start=np.concatenate(([0], np.cumsum(n_more))),
         leaf_scores=np.concatenate(list(scores)),
         base=np.zeros(scores[0].shape[1]),
-        value_low=np.max([one.value_low for one in ensembles], axis=0),
-        value_high=np.min([one.value_high for one in ensembles], axis=0),
+        columns=tuple(map(_in_common, *(one.columns for one in ensembles))),
         rule=rule,
-        handles_missing=all(one.handles_missing for one in ensembles),
-        no_missing=tuple(sorted({f for one in ensembles for f in one.no_missing})),
         takes_frames=any(one.takes_frames for one in ensembles),
+        takes_arrays=all(one.takes_arrays for one in ensembles),
         responses=responses,
         decided=None,
     )

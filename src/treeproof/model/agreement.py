@@ -44,11 +44,11 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     """
     if ensemble.source is None or not len(rows):
         return
-    is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
     coded = [category for _, category in ensemble.categories if category.coded]
     has_values = ensemble.takes_frames or bool(coded)
+    is_table = hasattr(given, "columns")
     if hasattr(given, "dtype") and not isinstance(given, CodedRows):
-        is_table |= not all(category.codes_in_arrays for category in coded)
+        is_table |= given.dtype.kind == "O" or any(category.numbers != "codes" for category in coded)
     try:
         labels = ensemble.source_labels(rows, given if has_values and is_table else None)
     except Exception as error:
@@ -114,11 +114,11 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
             rows[:, f] = rng.permutation(np.arange(n) % category.n_codes)
         elif not category.unseen and category.values:
             rows[:, f] = rng.choice(category.known(), size=n)
-    if ensemble.handles_missing:
+    if ensemble.may_be_missing.any():
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False
         rows[blank & ensemble.may_be_missing] = np.nan
-    return rows
+    return rows.view(CodedRows)
 
 
 def _probes(cuts: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, check_names_differ, is_missing
+from treeproof.model.columns import Category, Column, check_names_differ, is_missing, renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -35,26 +36,29 @@ class EnsembleBuilder:
     def __init__(
         self,
         *,
-        n_features: int,
         classes: npt.ArrayLike,
         rule: ScoreRule | None = None,
         base: npt.ArrayLike | None = None,
+        columns: Sequence[Column] | None = None,
+        n_features: int = 0,
         feature_names: Sequence[str] | None = None,
         handles_missing: bool = False,
         value_limit: float = LARGEST,
-        value_range: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         no_missing: Sequence[int] = (),
         categories: Mapping[int, Category] | None = None,
         takes_frames: bool = False,
+        takes_arrays: bool = True,
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
-        """One parameter per property of a model."""
+        """One parameter per property of a model; `columns`, or what is said of them from `n_features` on."""
         self._rule = rule or ScoreRule()
         labels = as_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(labels)
         if self._rule.decision == Decision.CUT and len(labels) != 2:
             raise InvalidInput(f"one score decides between 2 classes, but the model names {len(labels)}")
+        if columns is not None:
+            n_features = len(columns)
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
             raise InvalidInput(f"n_features must be a whole number of at least 1, got {n_features!r}")
         if n_features > MAX_FEATURES:
@@ -67,20 +71,21 @@ class EnsembleBuilder:
                 raise InvalidInput(f"the score rule's {name} is {number}; it must be finite{positive}")
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
-        names = _check_names(feature_names, self._n_features)
-        low, high = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
+        if columns is None:
+            limit = float(value_limit)
+            every = [Column(None, 0.0 - limit, limit, bool(handles_missing))] * self._n_features
+            for f in self._check_features(no_missing, "must not be missing"):
+                every[f] = replace(every[f], missing=False)
+            for f in self._check_features(list(categories or {}), "is a category"):
+                every[f] = replace(every[f], category=(categories or {})[f])
+            columns = every if feature_names is None else renamed(every, _check_names(feature_names, self._n_features))
         self._about: dict[str, Any] = {
             "rule": self._rule,
             "classes": labels,
             "base": self._base,
-            "n_features": self._n_features,
-            "feature_names": names,
-            "handles_missing": bool(handles_missing),
-            "no_missing": self._check_features(no_missing, "must not be missing"),
-            "categories": self._check_categories(categories or {}, low, high),
-            "value_low": low,
-            "value_high": high,
+            "columns": _check_columns(columns),
             "takes_frames": bool(takes_frames),
+            "takes_arrays": bool(takes_arrays),
             "origin": origin,
             "source": source,
         }
@@ -173,38 +178,11 @@ class EnsembleBuilder:
         if members and not (plain and self._rule.decision in (Decision.ARGMAX, Decision.CUT)):
             raise InvalidInput("members add up probabilities in float64, without a base, for argmax or a cut")
 
-    def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
-        ends = []
-        for end in given:
-            values = _as_numbers(end, np.float64, "the value range", ndim=None)
-            if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
-                raise InvalidInput(f"each end of the value range must be 1 or {self._n_features} finite numbers")
-            ends.append(np.broadcast_to(values, self._n_features))
-        return np.array(ends)
-
-    def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
+    def _check_features(self, given: Sequence[Any], what: str) -> list[int]:
         for f in given:
             if isinstance(f, bool) or not isinstance(f, (int, np.integer)) or not 0 <= f < self._n_features:
                 raise InvalidInput(f"feature {f!r} {what}, but the model has features 0 to {self._n_features - 1}")
-        return tuple(sorted({int(f) for f in given}))
-
-    def _check_categories(
-        self, given: Mapping[int, Category], low: npt.NDArray[Any], high: npt.NDArray[Any]
-    ) -> tuple[tuple[int, Category], ...]:
-        """The categories, whose ranges are their codes; refuses numbers that have no values."""
-        self._check_features(list(given), "is a category")
-        room = low < high
-        for f, category in given.items():
-            if len(set(category.values)) != len(category.values):
-                raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")
-            for value in category.values:
-                check_text(value, f"a value of feature {f}")
-            if category.coded:
-                low[f], high[f], room[f] = 0.0, float(category.n_codes - 1), True  # of codes, one is enough
-        if not room.all():
-            f = int(np.argmin(room))
-            raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
-        return tuple(sorted(given.items()))
+        return sorted({int(f) for f in given})
 
     def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
         values = np.zeros(self.n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
@@ -282,16 +260,39 @@ def as_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def _check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    result = tuple(str(name) for name in names)
-    for name in result:
+def _check_names(names: Sequence[str], n_features: int) -> list[str]:
+    if len(names) != n_features:
+        raise InvalidInput(f"the model names {len(names)} features but takes {n_features}")
+    return [str(name) for name in names]
+
+
+def _check_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns, of which the ranges of coded categories are their codes; refuses what is none."""
+    names = [column.name for column in columns if column.name is not None]
+    for name in names:
         check_text(name, "a feature name")
-    if len(result) != n_features:
-        raise InvalidInput(f"the model names {len(result)} features but takes {n_features}")
-    check_names_differ(result)
-    return result
+    if names and len(names) < len(columns):
+        raise InvalidInput(f"the model names {len(names)} features but takes {len(columns)}")
+    check_names_differ(names)
+    checked: dict[int, Column] = {}  # those that are one object are checked once
+    for f, column in enumerate(columns):
+        if id(column) not in checked:
+            checked[id(column)] = _check_column(f, column)
+    return tuple(checked[id(column)] for column in columns)
+
+
+def _check_column(f: int, column: Column) -> Column:
+    category = column.category
+    if category is not None:
+        if len(set(category.values)) != len(category.values):
+            raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")
+        for value in category.values:
+            check_text(value, f"a value of feature {f}")
+        if category.coded:
+            return replace(column, low=0.0, high=float(category.n_codes - 1))
+    if not -np.inf < column.low < column.high < np.inf:
+        raise InvalidInput(f"feature {f} takes no values: its range is {column.low} to {column.high}")
+    return column
 
 
 def _as_numbers(values: npt.ArrayLike, dtype: type, where: str, ndim: int | None = 1) -> npt.NDArray[Any]:

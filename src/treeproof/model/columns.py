@@ -8,27 +8,26 @@ NaN for a missing one. Where a model compares the numbers of a category column i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.fields_only import FieldsOnly
-from treeproof.model.written import number_of_text
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import LARGEST, FloatArray
 
 
 class CodedRows(npt.NDArray[np.float64] if TYPE_CHECKING else np.ndarray):  # type: ignore[misc]
     """Rows as a model has them, with codes for categories: what files and other rows of a model are made into.
 
-    An array of a user holds what the source model takes for it: values.
+    An array of a user holds what the source model takes for it: values. Objects are values, whoever made them.
     """
 
 
@@ -37,16 +36,6 @@ UNSEEN = "(never seen)"
 
 MOST_NAMED = 8
 """The number of values that a message names."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the rows that a model takes; a nameless one is called by its position."""
-
-    name: str | int
-    kind: Literal["number", "category"]
-    values: tuple[Any, ...] = ()
-    """Those of a category that the model knows."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +56,11 @@ class Category(FieldsOnly):
     """Whether the model goes by the text of a value, so that 5 is "5"."""
     missing: tuple[str, ...] = ("none", "nan", "na")
     """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen before."""
+    numbers: Literal["codes", "values", "refused"] = "codes"
+    """What the model takes numbers of an array for: codes, as libraries do for categories of pandas, or values.
+
+    An encoder that knows text only fails at a column of numbers, in frames, too.
+    """
 
     def __post_init__(self) -> None:
         # Text and numbers of NumPy are equal to Python's, but look otherwise.
@@ -76,18 +70,6 @@ class Category(FieldsOnly):
     def blank(self) -> float | None:
         """What a table has for a missing value."""
         return None if "none" in self.missing[:1] else math.nan
-
-    @cached_property
-    def codes_in_arrays(self) -> bool:
-        """Whether arrays of numbers hold codes: libraries take them for pandas' own categories, or no value is one."""
-        numbers = [number_of_text(value) if isinstance(value, str) else 0.0 for value in self.values]
-        return self.dtype.startswith("category") or all(one is None or math.isnan(one) for one in numbers)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether an encoder knows text only, and fails where it meets a column of numbers."""
-        texts = [isinstance(value, str) for value in self.values]
-        return self.dtype == "object" and not self.by_text and bool(texts) and all(texts)
 
     @property
     def n_codes(self) -> int:
@@ -129,10 +111,6 @@ class Category(FieldsOnly):
             raise InvalidInput(f"column {name}: {unknown_value(self, value)}")
         return number
 
-    def is_missing(self, value: Any) -> bool:
-        """Whether a value of a table is a missing one."""
-        return _kind_of_missing(value) in self.missing
-
     def value_of(self, number: float) -> Any:
         """The value that a double of a row stands for; None for a missing one."""
         if math.isnan(number):
@@ -146,11 +124,169 @@ class Category(FieldsOnly):
         return np.arange(len(self.values), dtype=np.float64) if self.coded else np.sort(np.array(self.values, float))
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows that a model takes: how it is called, and what it may hold."""
+
+    name: str | None = None
+    """None where the model has no names."""
+    low: float = -LARGEST
+    high: float = LARGEST
+    """What rows hold lies between; beyond it, the library's cast would overflow."""
+    missing: bool = False
+    """Whether it may be missing."""
+    category: Category | None = None
+    """Its values, if it is no column of numbers."""
+    refused: tuple[str, ...] = ()
+    """The types of columns for which the source model computes otherwise than for doubles."""
+
+    @property
+    def kind(self) -> Literal["number", "category"]:
+        """What it holds."""
+        return "category" if self.category else "number"
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Those of a category that the model knows."""
+        return self.category.values if self.category else ()
+
+    def doubles(self, cells: Cells) -> FloatArray:
+        """What rows hold for the values that a door hands over; InvalidInput names the first that is not taken."""
+        if self.refused and not {cells.dtype, cells.dtype.lower()}.isdisjoint(self.refused):
+            raise InvalidInput(
+                f"{cells.column} is of type {cells.dtype}, and the steps before the model would compute with that; "
+                "pass doubles, X.astype(float), to the pipeline and to treeproof"
+            )
+        category = self.category
+        if category is None:
+            return cells.numbers()
+        if not category.coded:
+            numbers = cells.exact_numbers()
+            known = category.unseen | np.isin(numbers, category.values) | np.isnan(numbers)
+            for row in np.flatnonzero(~known)[:1].tolist():
+                raise InvalidInput(f"{cells.place(row)}: {unknown_value(category, float(numbers[row]))}")
+            return numbers
+        if cells.are_numbers and category.numbers == "refused":
+            raise InvalidInput(f"{cells.column} holds numbers, and the model knows text there: {some_of(self.values)}")
+        if cells.are_numbers and category.numbers == "codes" and cells.in_array:
+            return cells.numbers()
+        codes = cells.by_value(cells.coder(category))
+        for row in np.flatnonzero(codes == -1.0)[:1].tolist():
+            raise InvalidInput(f"{cells.place(row)}: {unknown_value(category, cells.value(row))}")
+        return codes
+
+
+class Cells:
+    """The values of one column as somebody hands them over: here, of a frame, an array or a list."""
+
+    def __init__(self, values: Any, called: str, dtype: Any = None) -> None:
+        """`called` is the column's name, or its position; `dtype` its type if the values do not say."""
+        self.values, self.called, self._dtype = values, called, dtype
+        self.column, self.in_array = f"column {called}", isinstance(values, np.ndarray)
+
+    @property
+    def dtype(self) -> str:
+        """The type that the source model would see."""
+        return str(getattr(self.values, "dtype", "object") if self._dtype is None else self._dtype)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether it is a column of nothing but numbers."""
+        return getattr(getattr(self.values, "dtype", None), "kind", "O") in "fiub"
+
+    def place(self, row: int) -> str:
+        """Where a value stands, for messages."""
+        return f"row {row}, {self.column}"
+
+    def value(self, row: int) -> Any:
+        """One of the values."""
+        return _plain(self.values.iloc[row] if hasattr(self.values, "iloc") else self.values[row])
+
+    def coder(self, category: Category) -> Callable[[Any], float]:
+        """What rows hold for a value of a category, -1 for one that the model does not take."""
+        # CatBoost makes text of whole numbers, and takes no others.
+        numbers = (float,) if category.by_text else ()
+        return lambda value: -1.0 if isinstance(value, numbers) and value == value else category.code_of(value)
+
+    def is_exactly(self, value: Any, number: float) -> bool:
+        """Whether a value is a number, and not another one that is rounded to it."""
+        return isinstance(value, (float, np.floating)) or int(value) == int(number)
+
+    def number(self, value: Any) -> float | None:
+        """The double of one of them, None if it is no number."""
+        return as_double(value)
+
+    def refuse_number(self, row: int) -> NoReturn:
+        """Raises InvalidInput for the value of a row."""
+        raise InvalidInput(f"{self.place(row)}: {self.value(row)!r} is not a number, and the model takes numbers there")
+
+    def numbers(self) -> FloatArray:
+        """The numbers that they are, missing ones as NaN."""
+        values, dtype = self.values, getattr(self.values, "dtype", None)
+        kind = getattr(dtype, "kind", "O")
+        if kind in "mM" and len(values):
+            self.refuse_number(0)
+        if kind in "fiub" and isinstance(dtype, np.dtype):
+            return np.asarray(values, dtype=np.float64)
+        if kind in "fiub" and getattr(dtype, "_is_numeric", False):
+            return np.asarray(values.to_numpy(dtype=np.float64, na_value=math.nan))
+        given = values.tolist() if hasattr(values, "tolist") else list(values)
+        if set(map(type, given)) <= {float, int, bool}:
+            with suppress(OverflowError):
+                return np.array(given, dtype=np.float64)
+        numbers = [self.number(value) for value in given]
+        if None in numbers:
+            self.refuse_number(numbers.index(None))
+        return np.array(numbers, dtype=np.float64)
+
+    def exact_numbers(self) -> FloatArray:
+        """Those of a category that is compared by them: whole ones that are no doubles would be taken for others."""
+        numbers = self.numbers()
+        for row in np.flatnonzero(np.abs(numbers) >= 2**53).tolist():
+            value = self.value(row)
+            if not self.is_exactly(value, numbers[row]):
+                raise InvalidInput(f"{self.place(row)}: {value!r} is a category, but no double; encode it as text")
+        return numbers
+
+    def split(self) -> Iterable[list[Any]]:
+        """The values, some after the other."""
+        return [self.values.tolist() if hasattr(self.values, "tolist") else list(self.values)]
+
+    def by_value(self, code: Callable[[Any], float]) -> FloatArray:
+        """A number for each value, asked once for each that is different."""
+        own: Any = getattr(self.values, "cat", None)
+        if hasattr(own, "codes"):
+            found = np.array([code(value) for value in (*own.categories.tolist(), math.nan)])
+            return np.asarray(found[np.asarray(own.codes)], dtype=np.float64)
+        codes: dict[Any, float] = {}
+        parts = [np.empty(0)]
+        for values in self.split():
+            # True and 1 are equal, and yet two values.
+            keys = [value if isinstance(value, str) else (type(value), value) for value in values]
+            key = None
+            try:
+                for key, value in dict(zip(keys, values, strict=True)).items():
+                    if key not in codes:
+                        codes[key] = code(value)
+            except (InvalidInput, TypeError) as error:
+                row = sum(map(len, parts)) + (keys.index(key) if key in keys else 0)
+                raise InvalidInput(f"{self.place(row)}: {error}") from None
+            parts.append(np.fromiter(map(codes.__getitem__, keys), np.float64, len(values)))
+        return np.concatenate(parts)
+
+
+def renamed(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Column, ...]:
+    """The columns with other names, or without."""
+    called: Sequence[str | None] = [None] * len(columns) if names is None else names
+    return tuple(replace(column, name=name) for column, name in zip(columns, called, strict=True))
+
+
 Categories: TypeAlias = Sequence[tuple[int, Category]]
 """The features that are categories."""
 
+_NUMBERS = ("codes", "values", "refused")
 _FLAGS = ("coded", "unseen", "by_text")
-_FIELDS = {"feature": int, "values": list, **dict.fromkeys(_FLAGS, bool), "dtype": str, "missing": list}
+_FIELDS = {"values": list, **dict.fromkeys(_FLAGS, bool), "dtype": str, "missing": list}
 
 
 def plain_category(value: Any, feature: int) -> Any:
@@ -161,40 +297,28 @@ def plain_category(value: Any, feature: int) -> Any:
     return plain
 
 
-def categories_to_json(
-    categories: Categories, plain: Callable[[Any, int], Any] = plain_category
-) -> list[dict[str, Any]]:
-    """Categories as files hold them; `plain` is what JSON has for a value."""
-    return [
-        {
-            "feature": f,
-            "values": [plain(value, f) for value in each.values],
-            **{name: kind(getattr(each, name)) for name, kind in _FIELDS.items() if name not in ("feature", "values")},
-        }
-        for f, each in categories
-    ]
+def category_to_json(
+    category: Category, feature: int, plain: Callable[[Any, int], Any] = plain_category
+) -> dict[str, Any]:
+    """A category as files hold it; `plain` is what JSON has for a value."""
+    said = {name: kind(getattr(category, name)) for name, kind in _FIELDS.items()}
+    takes = {} if category.numbers == "codes" else {"numbers": category.numbers}
+    return said | {"values": [plain(value, feature) for value in category.values]} | takes
 
 
-def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Category], ...]:
-    """The inverse of `categories_to_json`, or InvalidInput."""
-    found: dict[int, Category] = {}
-    if not isinstance(content, list):
-        raise InvalidInput(f"categories must be a list, got {type(content).__name__}")
-    for each in content:
-        if not isinstance(each, dict) or set(each) != set(_FIELDS) or not isinstance(each["values"], list):
-            raise InvalidInput(f"a category must be an object with {', '.join(_FIELDS)}")
-        f, values, missing = each["feature"], each["values"], each["missing"]
-        if type(f) is not int or not 0 <= f < n_features or f in found:
-            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
-        if not all(isinstance(value, (str, bool, int, float)) for value in values):
-            raise InvalidInput(f"feature {f} has a category that is neither text nor a number nor true nor false")
-        wrong = any(type(each[name]) is not kind for name, kind in _FIELDS.items())
-        if wrong or not all(isinstance(kind, str) for kind in missing):
-            raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
-        if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
-            raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
-        found[f] = Category(**{name: each[name] for name in _FIELDS if name != "feature"} | {"missing": tuple(missing)})
-    return tuple(sorted(found.items()))
+def category_from_json(content: Any, feature: Any) -> Category:
+    """The inverse, or InvalidInput."""
+    if not isinstance(content, dict) or set(content) - {"numbers"} != set(_FIELDS):
+        raise InvalidInput(f"a category must be an object with {', '.join(_FIELDS)}")
+    wrong = any(type(content[name]) is not kind for name, kind in _FIELDS.items())
+    values, missing = content["values"], content["missing"]
+    if wrong or not all(isinstance(k, str) for k in missing) or content.get("numbers", "codes") not in _NUMBERS:
+        raise InvalidInput(f"the category of feature {feature} has a field of the wrong type")
+    if not all(isinstance(value, (str, bool, int, float)) for value in values):
+        raise InvalidInput(f"feature {feature} has a category that is neither text nor a number nor true nor false")
+    if not content["coded"] and any(isinstance(value, (str, bool)) for value in values):
+        raise InvalidInput(f"feature {feature} has no codes, so its categories must be numbers")
+    return Category(**content | {"missing": tuple(missing)})
 
 
 def _plain(value: Any) -> Any:
@@ -238,48 +362,6 @@ def some_of(known: Sequence[Any], near: Sequence[Any] = ()) -> str:
     return ", ".join(map(repr, shown)) + more
 
 
-def coded_column(column: Any, category: Category, name: str) -> FloatArray:
-    """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
-    if not category.coded:
-        return _exact_doubles(column, name)
-    is_numbers = getattr(getattr(column, "dtype", None), "kind", "O") in "fiub"
-    if is_numbers and category.is_text and not np.isnan(as_doubles(column, name)).all():
-        raise InvalidInput(f"column {name} holds numbers, and the model knows text there: {some_of(category.values)}")
-    codes, values = _factorized(column, category)
-    numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
-    for row in np.flatnonzero(numbers == -1.0)[:1].tolist():
-        raise InvalidInput(f"row {row}, column {name}: {unknown_value(category, values[codes[row]])}")
-    return numbers
-
-
-def _exact_doubles(column: Any, name: str) -> FloatArray:
-    """The numbers of a category that is compared by them; whole ones that are no doubles are refused."""
-    numbers = as_doubles(column, name)
-    for row in np.flatnonzero(np.abs(numbers) >= 2**53).tolist():
-        value = column.iloc[row] if hasattr(column, "iloc") else column[row]
-        if not isinstance(value, (float, np.floating)) and int(value) != int(numbers[row]):
-            raise InvalidInput(f"row {row}, column {name}: {value!r} is a category, but no double; encode it as text")
-    return numbers
-
-
-def _factorized(column: Any, category: Category) -> tuple[npt.NDArray[np.intp], list[Any]]:
-    """(For each entry the number of its value, -1 for a missing one; the values)."""
-    categories = getattr(getattr(column, "cat", None), "categories", None)
-    if categories is not None and hasattr(column.cat, "codes"):
-        codes, values = np.array(column.cat.codes, dtype=np.intp), list(categories.tolist())
-        if not category.is_missing(math.nan):
-            codes[codes < 0] = len(values)
-            values.append(math.nan)
-        return codes, values
-    seen: dict[Any, int] = {}
-    given = column.tolist() if hasattr(column, "tolist") else list(column)
-    try:
-        numbers = [-1 if category.is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
-    except TypeError as error:
-        raise InvalidInput(f"a column of categories holds something that is none: {error}") from None
-    return np.array(numbers, dtype=np.intp), list(seen)
-
-
 def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     """Rows (…, n_features) in the user's own values: the same array where nothing is coded, else one of objects."""
     if not any(category.coded for _, category in categories):
@@ -288,7 +370,7 @@ def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     for f, category in categories:
         if category.coded:
             own[..., f] = given_values(category, rows[..., f])
-    return own
+    return own.view(CodedRows)
 
 
 def given_values(category: Category, numbers: FloatArray) -> npt.NDArray[Any]:
@@ -381,23 +463,4 @@ def as_double(value: Any) -> float | None:
 
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
-    dtype = getattr(column, "dtype", None)
-    if getattr(dtype, "kind", "O") in "mM" and len(column):
-        raise InvalidInput(
-            f"row 0, column {name}: {np.asarray(column)[0]!r} is not a number, and the model takes numbers there"
-        )
-    if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
-        return np.asarray(column, dtype=np.float64)
-    if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=math.nan))
-    given = column.tolist() if hasattr(column, "tolist") else list(column)
-    if set(map(type, given)) <= {float, int, bool}:
-        with suppress(OverflowError):
-            return np.array(given, dtype=np.float64)
-    numbers = [as_double(value) for value in given]
-    if None in numbers:
-        row = numbers.index(None)
-        raise InvalidInput(
-            f"row {row}, column {name}: {given[row]!r} is not a number, and the model takes numbers there"
-        )
-    return np.array(numbers, dtype=np.float64)
+    return Cells(column, name).numbers()

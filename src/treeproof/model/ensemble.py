@@ -7,7 +7,7 @@ import difflib
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,14 +18,13 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import (
     Category,
+    Cells,
     CodedRows,
     Column,
-    as_doubles,
     as_frame,
-    coded_column,
     in_own_values,
+    renamed,
     some_of,
-    unknown_value,
 )
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid, frozen
@@ -39,7 +38,7 @@ _IN_TURN = threading.RLock()
 
 _DTYPES = {
     **dict.fromkeys(("feature", "left", "more_start", "roots"), np.int32),
-    **dict.fromkeys(("threshold", "more", "value_low", "value_high"), np.float64),
+    **dict.fromkeys(("threshold", "more"), np.float64),
 }
 
 
@@ -81,22 +80,14 @@ class Ensemble(FieldsOnly):
     base: npt.NDArray[Any]
     rule: ScoreRule
     classes: npt.NDArray[Any]
-    n_features: int
-    value_low: FloatArray
-    value_high: FloatArray
-    """The range of each feature that the model accepts; beyond it, the library's cast would overflow."""
-    feature_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...]
+    """What rows hold, column by column; either all have names or none."""
     blanks_underscored: bool = False
     """Whether the library put an underscore for each space in the names of columns."""
-    handles_missing: bool = False
-    no_missing: tuple[int, ...] = ()
-    """Features that must not be missing, in a model that handles missing values elsewhere."""
-    categories: tuple[tuple[int, Category], ...] = ()
-    """The features that are categories."""
     takes_frames: bool = False
-    """Whether the source model predicts for data frames only."""
-    refused_types: tuple[tuple[str, ...], ...] = ()
-    """For each feature, the types of columns for which the source model computes otherwise than for doubles."""
+    """Whether rows come back as data frames, as the source model takes them."""
+    takes_arrays: bool = True
+    """Whether it takes arrays, too; a ColumnTransformer that was told names finds no columns there."""
     origin: str = "treeproof"
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
@@ -182,21 +173,36 @@ class Ensemble(FieldsOnly):
         """The node of each of `more`."""
         return np.repeat(np.arange(self.n_nodes), np.diff(self.more_start))
 
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows that the model takes: numbers, and categories with the values that it knows."""
-        names: Sequence[str | int] = self.feature_names or range(self.n_features)
-        values = {f: category.values for f, category in self.categories}
-        return tuple(
-            Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
-        )
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, if they have any."""
+        names = tuple(column.name for column in self.columns if column.name is not None)
+        return names or None
+
+    @cached_property
+    def value_low(self) -> FloatArray:
+        """The least number of each column that the model accepts."""
+        return frozen(np.array([column.low for column in self.columns]) + 0.0, np.float64)
+
+    @cached_property
+    def value_high(self) -> FloatArray:
+        """The largest."""
+        return frozen(np.array([column.high for column in self.columns]) + 0.0, np.float64)
 
     @cached_property
     def may_be_missing(self) -> npt.NDArray[np.bool_]:
-        """Which features may be missing."""
-        taken = np.full(self.n_features, self.handles_missing)
-        taken[list(self.no_missing)] = False
-        return taken
+        """Which columns may be missing."""
+        return frozen(np.array([column.missing for column in self.columns]), np.bool_)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[int, Category], ...]:
+        """The columns that are categories."""
+        return tuple((f, column.category) for f, column in enumerate(self.columns) if column.category is not None)
 
     @property
     def leaf_shares(self) -> npt.NDArray[np.float64]:
@@ -274,6 +280,10 @@ class Ensemble(FieldsOnly):
         """The same model without the library's own object, to keep or to send elsewhere."""
         return self._with(source=None, responses=None)
 
+    def with_arrays(self, taken: bool) -> Ensemble:
+        """The same model of which it is said whether arrays are taken."""
+        return self._with(takes_arrays=taken)
+
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
         from treeproof.model.builder import as_classes
@@ -300,7 +310,7 @@ class Ensemble(FieldsOnly):
         """The same model with these names for its features, if it has none of its own and there is one for each."""
         if names is None or self.feature_names is not None or len(names) != self.n_features:
             return self
-        return self._with(feature_names=tuple(names))
+        return self._with(columns=renamed(self.columns, names))
 
     def _with(self, **changes: Any) -> Ensemble:
         """A copy with changes that do not affect what was computed from the trees."""
@@ -347,8 +357,11 @@ class Ensemble(FieldsOnly):
         self._refuse_no_rows(X)
         self._check_frame(X)
         coded = coded or isinstance(X, CodedRows)
-        if self.refused_types and not coded:
-            self.check_types(self._types_of(X))
+        if not (coded or self.takes_arrays or hasattr(X, "columns")):
+            raise InvalidInput(
+                f"the model finds columns by their names; pass a data frame with {some_of(self.feature_names or ())}",
+                argument="X",
+            )
         try:
             rows = self._as_doubles(X, coded)
         except InvalidInput:
@@ -363,23 +376,13 @@ class Ensemble(FieldsOnly):
         # One cheap pass that nearly every array survives, before any search for the culprit.
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
-        for f in self._coded_features:
+        for f in [f for f, category in self.categories if category.coded]:
             for row in np.flatnonzero(rows[:, f] % 1 > 0)[:1].tolist():
                 raise InvalidInput(
                     f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
                     "codes are whole numbers"
                 )
-        for f, category in () if coded else self.categories:
-            if not (category.coded or category.unseen):
-                other = ~(np.isin(rows[:, f], category.values) | np.isnan(rows[:, f]))
-                for row in np.flatnonzero(other)[:1].tolist():
-                    said = unknown_value(category, float(rows[row, f]))
-                    raise InvalidInput(f"row {row}, column {self.feature_name(f)}: {said}")
         return rows
-
-    @cached_property
-    def _coded_features(self) -> list[int]:
-        return [f for f, category in self.categories if category.coded]
 
     def _refuse_no_rows(self, X: Any) -> None:
         """Refuses what is no table of values at all, by name."""
@@ -403,66 +406,44 @@ class Ensemble(FieldsOnly):
             self._check_columns([str(name) for name in names])
         if len(names) != self.n_features:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
-        known = dict(self.categories)
-        for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
+        for column, name, dtype in zip(self.columns, names, getattr(X, "dtypes", ()), strict=False):
+            own = column.category
             # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
-            if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
-                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
+            if str(dtype) == "category" and (own is None or not (own.coded or self.takes_frames)):
+                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if own else ""
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
-    def _types_of(self, X: Any) -> Sequence[Any]:
-        if hasattr(X, "columns") and getattr(X, "dtypes", None) is not None:
-            return list(X.dtypes)
-        try:
-            # Libraries make arrays of lists.
-            return [np.asarray(X).dtype] * self.n_features
-        except ValueError:
-            return []
-
-    def check_types(self, dtypes: Sequence[Any]) -> None:
-        """Refuses columns of types with which the source model would compute otherwise than with doubles."""
-        for f, (dtype, refused) in enumerate(zip(dtypes, self.refused_types, strict=False)):
-            if str(dtype).lower() in refused:
-                raise InvalidInput(
-                    f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute "
-                    "with that; pass doubles, X.astype(float), to the pipeline and to treeproof"
-                )
+    @cached_property
+    def _are_doubles(self) -> bool:
+        """Whether all that the model asks of a value is the double that it is."""
+        return not any(column.category or column.refused for column in self.columns)
 
     def _as_doubles(self, X: Any, coded: bool) -> FloatArray:
         """X as numbers, column by column unless all are numbers of NumPy anyway."""
-        is_frame = hasattr(X, "columns")
-        if is_frame and (self.categories or not all(isinstance(dtype, np.dtype) for dtype in getattr(X, "dtypes", ()))):
-            return self._by_column(
-                [X.iloc[:, f] if hasattr(X, "iloc") else X[name] for f, name in enumerate(X.columns)]
-            )
-        # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
-        is_list = not (is_frame or hasattr(X, "dtype"))
-        given = np.asarray(X, dtype=object if is_list and self.categories and not coded else None)
+        is_frame, types = hasattr(X, "columns"), getattr(X, "dtypes", ())
+        if is_frame and not (self._are_doubles and all(isinstance(dtype, np.dtype) for dtype in types)):
+            has_places = hasattr(X, "iloc")
+            return self._by_column([X.iloc[:, f] if has_places else X[name] for f, name in enumerate(X.columns)])
+        given, dtype = np.asarray(X), None
         if given.dtype.kind == "c":
             raise TypeError("complex numbers have no order")
-        if given.dtype.kind not in "fiub" and is_list:
-            given = np.asarray(X, dtype=object)
-        if given.dtype.kind in "fiub" and (coded or not self.categories):
+        if given.dtype.kind in "fiub" and (coded or self._are_doubles):
             return np.ascontiguousarray(given, dtype=np.float64)
+        by_text = any(category.by_text for _, category in self.categories)
+        if not (is_frame or hasattr(X, "dtype")) and (by_text or given.dtype.kind not in "fiub"):
+            # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
+            given, dtype = np.asarray(X, dtype=object), given.dtype
         if given.ndim != 2 or given.shape[1] != self.n_features:
             raise InvalidInput(
                 f"X has shape {given.shape}, but the model takes rows of {self.n_features} values; "
                 f"pass a data frame, or an array of shape (n_rows, {self.n_features})"
             )
-        return self._by_column([given[:, f] for f in range(self.n_features)])
+        return self._by_column(given.T, dtype)
 
-    def _by_column(self, columns: Sequence[Any]) -> FloatArray:
-        known = dict(self.categories)
-        rows = np.empty((len(columns[0]), self.n_features))
-        for f, column in enumerate(columns):
-            name, category = self.feature_name(f), known.get(f)
-            if category is None or (
-                category.codes_in_arrays and isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
-            ):
-                rows[:, f] = as_doubles(column, name)
-            else:
-                rows[:, f] = coded_column(column, category, name)
-        return rows
+    def _by_column(self, columns: Iterable[Any], dtype: Any = None) -> FloatArray:
+        cells = [Cells(values, self.feature_name(f), dtype) for f, values in enumerate(columns)]
+        made = [column.doubles(own) for column, own in zip(self.columns, cells, strict=True)]
+        return np.ascontiguousarray(np.column_stack(made), dtype=np.float64)
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
@@ -555,7 +536,7 @@ class Ensemble(FieldsOnly):
 
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
-        has_nan = bool(self.handles_missing and np.isnan(rows).any())
+        has_nan = bool(self.may_be_missing.any() and np.isnan(rows).any())
         if trees != slice(None):
             walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
         score_rows(rows, tuple(walk), self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)

@@ -27,19 +27,18 @@ def fingerprint_of(ensemble: Ensemble) -> bytes:
         ensemble.base.astype("<f8"),
         ensemble.value_low.astype("<f8"),
         ensemble.value_high.astype("<f8"),
+        ensemble.may_be_missing,
     ]
     rule = ensemble.rule
     words = (
         int(rule.decision), rule.precision, float(rule.divisor), rule.base_last, float(rule.cut), float(rule.steepness),
-        ensemble.classes.tolist(), ensemble.n_features, ensemble.handles_missing,
+        ensemble.classes.tolist(), ensemble.n_features,
         *((member.n_trees, float(member.divisor), float(member.weight)) for member in rule.members),
     )  # fmt: skip
     if ensemble.categories:
         digest.update(
             repr([(f, each.values, each.coded, each.unseen, each.by_text) for f, each in ensemble.categories]).encode()
         )
-    if ensemble.no_missing:
-        digest.update(repr(ensemble.no_missing).encode())
     if len(ensemble.more):
         arrays += [ensemble.more_start.astype("<i4"), ensemble.more.astype("<f8")]
     digest.update(repr(words).encode())

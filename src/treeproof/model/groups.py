@@ -7,8 +7,8 @@ its group. So engines never see rows that set two members at once. What users se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, Column, renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.kept import Kept
@@ -107,8 +107,8 @@ def group_columns(ensemble: Ensemble, groups: Sequence[Group], X: FloatArray | N
     >>> from treeproof import from_model
     >>> model = from_model(DecisionTreeClassifier().fit([[1, 0], [0, 1]], ["a", "b"]))
     >>> grouped = group_columns(model, [Group((0, 1), "purpose")])
-    >>> grouped.ensemble.columns
-    (Column(name='purpose', kind='category', values=(0, 1)),)
+    >>> [(column.name, column.values) for column in grouped.ensemble.columns]
+    [('purpose', (0, 1))]
     >>> grouped.ungroup(np.array([[1.0]])).tolist()
     [[0.0, 1.0]]
     """
@@ -143,35 +143,27 @@ def _rewritten(
         tests.missing_left,
         blanks_underscored=False,
         takes_frames=False,
-        refused_types=(),
+        takes_arrays=True,
         source=None,
-        **_described(ensemble, groups, place_of, [len(own) for own in vectors]),
+        columns=_described(ensemble, groups, columns, [len(own) for own in vectors]),
     )
 
 
 def _described(
-    ensemble: Ensemble, groups: Sequence[Group], place_of: Mapping[int, int], n_codes: Sequence[int]
-) -> dict[str, Any]:
+    ensemble: Ensemble, groups: Sequence[Group], columns: Sequence[tuple[int, ...]], n_codes: Sequence[int]
+) -> tuple[Column, ...]:
     """What an ensemble says of its columns, after some became groups."""
-    n = max(place_of.values()) + 1
-    names, low, high = [""] * n, np.zeros(n), np.zeros(n)
-    for f, name in enumerate(names_of(ensemble)):
-        names[place_of[f]], low[place_of[f]], high[place_of[f]] = name, ensemble.value_low[f], ensemble.value_high[f]
-    categories = {place_of[f]: category for f, category in ensemble.categories}
-    for group, codes in zip(groups, n_codes, strict=True):
-        place = place_of[group.features[0]]
-        # Codes of broken rows are no values of the category, but rows may hold them.
-        names[place], low[place], high[place] = group.name, 0.0, codes - 1.0
-        categories[place] = category_of(group, ensemble)
-    never = {place_of[f] for f in (*ensemble.no_missing, *(f for group in groups for f in group.features))}
-    return {
-        "n_features": n,
-        "feature_names": tuple(names),
-        "value_low": low,
-        "value_high": high,
-        "categories": tuple(sorted(categories.items())),
-        "no_missing": tuple(sorted(never)) if ensemble.handles_missing else (),
-    }
+    named = renamed(ensemble.columns, names_of(ensemble))
+    made: dict[tuple[int, ...], Column] = {(f,): replace(column, refused=()) for f, column in enumerate(named)}
+    # Codes of broken rows are no values of the category, but rows may hold them.
+    made |= {group.features: column_of(group, ensemble, codes) for group, codes in zip(groups, n_codes, strict=True)}
+    return tuple(made[own] for own in columns)
+
+
+def column_of(group: Group, ensemble: Ensemble, n_codes: int | None = None) -> Column:
+    """The column that a group is, with so many codes, or those of its values."""
+    category = category_of(group, ensemble)
+    return Column(group.name, 0.0, (n_codes or category.n_codes) - 1.0, category=category)
 
 
 def category_of(group: Group, ensemble: Ensemble) -> Category:
@@ -201,7 +193,7 @@ def _check(ensemble: Ensemble, groups: Sequence[Group]) -> None:
             if f in seen:
                 raise InvalidInput(f"column {shown} is in the groups {seen[f]!r} and {group.name!r}; it can be in one")
             seen[f] = group.name
-            category = dict(ensemble.categories).get(f)
+            category = ensemble.columns[f].category
             if category is not None and category.coded and category.values != (0, 1):
                 raise InvalidInput(
                     f"column {shown} of the group {group.name!r} is a category, and not a column of 0 and 1"

@@ -103,9 +103,9 @@ class Tests:
 
 
 def with_tests(
-    model: Ensemble, tests: Tests, sides: Sequence[Sides], columns: Sequence[int], missing_left: Bools, **changes: Any
+    model: Ensemble, tests: Tests, sides: Sequence[Sides], places: Sequence[int], missing_left: Bools, **changes: Any
 ) -> Ensemble:
-    """The same trees with other tests: `columns` has the new column behind each of the model's.
+    """The same trees with other tests: `places` has the new column behind each of the model's.
 
     `missing_left` says of each test whether a missing value goes left.
     """
@@ -123,7 +123,7 @@ def with_tests(
     threshold = np.full(len(tests), LARGEST)
     threshold[n_cuts > 0] = cuts[first_cut[n_cuts > 0]]
 
-    column = np.asarray(columns, dtype=np.int64)[tests.column]
+    column = np.asarray(places, dtype=np.int64)[tests.column]
     order, of_node, left, swapped = _renumbered(model, tests.of_node, starts_left)
     inner = of_node >= 0
     n_more = _of(np.maximum(n_cuts - 1, 0), of_node, inner)

@@ -162,12 +162,11 @@ def units_of(ensemble: Ensemble, relations: Relations) -> tuple[Unit, ...]:
     """The columns of a model, in its order, each one-hot group in the place of its first member."""
     behind = {f: group for group in groups_of(relations, ensemble) for f in group.features}
     names: Sequence[ColumnName] = ensemble.feature_names or range(ensemble.n_features)
-    known = dict(ensemble.categories)
     units: dict[ColumnName, Unit] = {}
     for f, name in enumerate(names):
         group = behind.get(f)
         if group is None:
-            units[name] = Unit(name, (f,), known.get(f))
+            units[name] = Unit(name, (f,), ensemble.columns[f].category)
         else:
             units[group.name] = Unit(group.name, group.features, category_of(group, ensemble), is_group=True)
     return tuple(units.values())

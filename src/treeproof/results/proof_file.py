@@ -14,6 +14,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -24,6 +25,7 @@ from treeproof import __version__
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, obstacle
 from treeproof.importers.native import as_text
+from treeproof.model.columns import renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
@@ -40,7 +42,7 @@ HEADER, PROOF, WITHOUT = 0, 1, 2
 Proofs: TypeAlias = "dict[int, tuple[bytes | None, str | None]]"
 """Per row what proves it, compressed, and the reason why something of that is missing."""
 
-NAMES = ("origin", "feature_names", "decided")
+NAMES = ("origin", "decided")
 """Fields of a model file that change no answer."""
 _HASHES: Kept[str] = Kept()
 
@@ -70,7 +72,8 @@ def header_of_attacks(
 
 
 def _hash_of_model(ensemble: Ensemble) -> str:
-    return _hash_of({name: value for name, value in json.loads(as_text(ensemble)).items() if name not in NAMES})
+    content = json.loads(as_text(replace(ensemble, columns=renamed(ensemble.columns, None))))
+    return _hash_of({name: value for name, value in content.items() if name not in NAMES})
 
 
 def header_of_map(ensemble: Ensemble, attacker: Attacker, grid: Any, nodes: npt.NDArray[Any]) -> dict[str, Any]:

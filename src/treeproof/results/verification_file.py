@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes, check_fields, parse_json
-from treeproof.model.columns import categories_from_json, categories_to_json
+from treeproof.model.columns import Category, category_from_json, category_to_json
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.proof_counts import ProofCounts
@@ -64,7 +64,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "treeproof": result.treeproof,
         "decision": result.decision,
         "n_features": rows.X.shape[1],
-        "categories": categories_to_json(result.categories),
+        "categories": [{"feature": f, **category_to_json(each, f)} for f, each in result.categories],
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
@@ -151,7 +151,7 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "epsilons": epsilons,
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
-        "categories": categories_from_json(content["categories"], width),
+        "categories": _categories(content["categories"], width),
         **{name: content[name] for name in ("treeproof", "seconds", "interrupted", "model", "decision", "fingerprint")},
         "movable": _columns_from_json(content, "movable", width),
         "in_vain": _in_vain_from_json(content, width),
@@ -309,3 +309,13 @@ def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
         for row in _list(values, name, (list,), n)
     ]
     return np.array(rows, dtype=np.float64).reshape(n, width)
+
+
+def _categories(content: Any, n_features: int) -> tuple[tuple[int, Category], ...]:
+    if not (isinstance(content, list) and all(isinstance(each, dict) for each in content)):
+        raise InvalidInput("categories must be a list of objects")
+    places = [each.get("feature") for each in content]
+    if not all(type(f) is int and 0 <= f < n_features and places.count(f) == 1 for f in places):
+        raise InvalidInput("each of the categories has a position of its own, its feature")
+    plain = [{name: value for name, value in each.items() if name != "feature"} for each in content]
+    return tuple(sorted((f, category_from_json(each, f)) for f, each in zip(places, plain, strict=True)))

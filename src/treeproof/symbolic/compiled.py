@@ -52,7 +52,7 @@ class CompiledAnalysis:
             n_words=n_words,
             n_classes=ensemble.n_classes,
             cell_type=np.int16 if int(grid.last.max()) < 2**15 - 2 else np.int32,
-            missing=missing and ensemble.handles_missing,
+            missing=missing and bool(ensemble.may_be_missing.any()),
         )
 
     def everything(self) -> Boxes:
@@ -64,7 +64,7 @@ class CompiledAnalysis:
 
     def is_left_out(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
         """Which rows the analysis says nothing about: those with missing values, unless it was told to."""
-        if self.missing or not self.ensemble.handles_missing:
+        if self.missing or not self.ensemble.may_be_missing.any():
             return np.zeros(len(rows), dtype=np.bool_)
         return np.asarray(np.isnan(rows).any(axis=1))
 

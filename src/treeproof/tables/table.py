@@ -9,32 +9,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
-from treeproof.model.columns import Category, CodedRows, as_double, is_missing, some_of, unknown_value
+from treeproof.model.columns import CodedRows, is_missing, renamed, some_of
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.written import MISSING_TEXT, NO_NUMBER, Known, number_of_text
 from treeproof.numbers.doubles import FloatArray
+from treeproof.tables.cells import FileCells
 from treeproof.tables.text import Text
 
 NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
 """Names that libraries make up for features without names."""
 
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-"""What looks like a number with a decimal comma."""
-
 WHOLE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*)?", re.ASCII)
 """A whole number as labels write it."""
-
-WHOLE_TEXT = re.compile(r"[+-]?\d+", re.ASCII)
-"""What a data frame reads as a whole number."""
 
 LEADING_ZERO = re.compile(r"\s*0\d")
 """How a code begins that is no number."""
@@ -109,75 +103,13 @@ class Table:
 
     def model_rows(self, ensemble: Ensemble, columns: list[str]) -> FloatArray:
         """The rows as the model takes them, from these columns: the one place where a file's values become features."""
-        categories = dict(ensemble.categories)
-        rows = np.empty((len(self), len(columns)))
-        for f, name in enumerate(columns):
-            category = categories.get(f)
-            rows[:, f] = self._numbers(name) if category is None or not category.coded else self._codes(name, category)
-            if category is not None and not category.coded:
-                self._check_exact(name, rows[:, f])
+        made = [column.doubles(self.cells(name)) for column, name in zip(ensemble.columns, columns, strict=True)]
         with self.counted_here():
-            if ensemble.refused_types:
-                ensemble.check_types([self._type_of(name) for name in columns])
-            return ensemble.check_rows(rows, coded=True).view(CodedRows)
+            return ensemble.check_rows(np.column_stack(made), coded=True).view(CodedRows)
 
-    def _type_of(self, name: str) -> str:
-        """What a data frame that was read from the file would have as the type of a column."""
-        column = self.columns[name]
-        if not isinstance(column, Text):
-            return str(column.dtype)
-        return "int64" if all(map(WHOLE_TEXT.fullmatch, column.tolist())) else "float64"
-
-    def _check_exact(self, name: str, numbers: FloatArray) -> None:
-        """Refuses whole numbers beyond 2^53 that are categories and no doubles: each would be taken for another."""
-        large = np.flatnonzero(np.abs(numbers) >= 2**53).tolist()
-        values = self.columns[name].tolist() if large else []
-        for row in large:
-            value = values[row]
-            if Known([float(numbers[row])], self.decimal).place_of(value) != 0:
-                raise InvalidInput(f"{self._place(row, name)}: {value!r} is a category, but no double; give it as text")
-
-    def _codes(self, name: str, category: Category) -> FloatArray:
-        """What rows hold for a column of categories: of text, what it writes; of other values, what a frame's do."""
-        known, column = Known(category.values, self.decimal), self.columns[name]
-
-        def code(value: Any) -> float:
-            if not isinstance(value, str):
-                return math.nan if is_missing(value) else category.code_of(value)
-            place = known.place(value)
-            # Only a text file has words for what is missing.
-            if place is not None or (isinstance(column, Text) and known.is_missing(value)):
-                return math.nan if place is None else float(place)
-            return category.code_of(value) if known.may_be(value) else -1.0
-
-        codes = self._by_value(name, code)
-        for row in np.flatnonzero(codes == -1.0)[:1].tolist():
-            raise InvalidInput(f"{self._place(row, name)}: {unknown_value(category, self._value(name, row))}")
-        return codes
-
-    def _by_value(self, name: str, code: Callable[[Any], float]) -> FloatArray:
-        """A number for each value of a column, asked once for each that is different."""
-        column = self.columns[name]
-        if not isinstance(column, Text) and column.dtype.kind not in "biufOU":
-            raise InvalidInput(f"{self.source}, column {name!r}: {column.dtype} is not a type of categories")
-        codes: dict[Any, float] = {}
-        parts = [np.empty(0)]
-        for values in column.split() if isinstance(column, Text) else [column.tolist()]:
-            # True and 1 are equal, and yet two values.
-            keys: list[Any] = values if isinstance(column, Text) else [(type(value), value) for value in values]
-            key = None
-            try:
-                for key, value in dict(zip(keys, values, strict=True)).items():
-                    if key not in codes:
-                        codes[key] = code(value)
-            except (InvalidInput, TypeError) as error:
-                row = sum(map(len, parts)) + (keys.index(key) if key in keys else 0)
-                raise InvalidInput(f"{self._place(row, name)}: {error}") from None
-            parts.append(np.fromiter(map(codes.__getitem__, keys), np.float64, len(values)))
-        return np.concatenate(parts)
-
-    def _value(self, name: str, row: int) -> Any:
-        return next(islice(self.columns[name], row, None))
+    def cells(self, name: str) -> FileCells:
+        """One column, to be taken for something."""
+        return FileCells(self.columns[name], repr(name), self.source, self.first_row, self.decimal)
 
     def plain_columns(self) -> dict[str, list[Any]]:
         """All columns as lists: of numbers where text is written as they are, so that nothing is lost."""
@@ -193,20 +125,22 @@ class Table:
     def _own(self, name: str) -> npt.NDArray[Any]:
         column = self.columns[name]
         if not isinstance(column, Text) and column.dtype.kind in "biuf":
-            return self._numbers(name)
+            return self.cells(name).numbers()
         texts = {value for value in column.tolist() if isinstance(value, str)} - MISSING_TEXT
         # A number has no zeros in front; codes and post codes do. Other words for what is missing may be values.
         is_text = any(LEADING_ZERO.match(value) or value.strip().lower() in NO_NUMBER - {"?"} for value in texts)
         if not (is_text or texts == {"?"}):
             with suppress(InvalidInput):
-                return self._numbers(name)
-        own = np.empty(len(column), dtype=object)
-        own[:] = [None if is_missing(value) or value in MISSING_TEXT else value for value in column.tolist()]
-        return own
+                return self.cells(name).numbers()
+        # Arrow's lists are arrays, which no set has.
+        values = (None if is_missing(one) or (isinstance(one, str) and one in MISSING_TEXT) else one for one in column)
+        return np.fromiter(values, dtype=object, count=len(column))
 
     def numbers(self, columns: list[str]) -> FloatArray:
         """These columns as doubles, side by side."""
-        return np.column_stack([self._numbers(name) for name in columns]) if columns else np.empty((len(self), 0))
+        return (
+            np.column_stack([self.cells(name).numbers() for name in columns]) if columns else np.empty((len(self), 0))
+        )
 
     def matched(self, ensemble: Ensemble, label: str, drop: tuple[str, ...] = ()) -> Matched:
         """The columns for a model, besides the label, which need not be there, and those to drop, which must."""
@@ -215,7 +149,7 @@ class Table:
         if known or not self.named:
             return Matched(columns, ensemble, False)
         in_order = _by_number(columns)
-        named = replace(ensemble, feature_names=tuple(in_order or columns))
+        named = replace(ensemble, columns=renamed(ensemble.columns, in_order or columns))
         return Matched(in_order or columns, named, True, in_order is not None)
 
     def _columns_of(self, ensemble: Ensemble, leave_out: tuple[str, ...]) -> tuple[list[str], bool]:
@@ -263,8 +197,7 @@ class Table:
     def labels(self, column: str, ensemble: Ensemble | None = None) -> npt.NDArray[Any]:
         """The labels; with a model, as that model writes them (1 for the text "1.0")."""
         values = self.column(column, "label")
-        if not isinstance(values, Text) and values.dtype.kind not in "biufOU":
-            raise InvalidInput(f"{self.source}, column {column!r}: {values.dtype} is not a type of labels")
+        self.cells(column).check_kind("biufOU", "labels")
         for row, value in enumerate(() if isinstance(values, Text) or values.dtype.kind != "O" else values.tolist()):
             if not (is_missing(value) or isinstance(value, (str, int, float, np.generic, Decimal))):
                 raise InvalidInput(f"{self._place(row, column)}: {value!r} is not a label")
@@ -276,9 +209,9 @@ class Table:
             found = known.place_of(value)
             return -1.0 if found is None else float(found)
 
-        places = self._by_value(column, place).astype(np.int64)
+        places = self.cells(column).by_value(place).astype(np.int64)
         for row in np.flatnonzero(places < 0)[:1].tolist():
-            value = self._value(column, row)
+            value = self.cells(column).value(row)
             if is_missing(value) or (isinstance(value, str) and value.strip().lower() in NO_NUMBER):
                 raise InvalidInput(f"{self._place(row, column)}: the label is missing")
             raise InvalidInput(
@@ -328,8 +261,7 @@ class Table:
             raise InvalidInput(f"{where}: {error.message}", argument=error.argument, way_out=error.way_out) from None
 
     def _place(self, row: int, column: str) -> str:
-        """Where a value stands, for messages."""
-        return f"{self.source}, row {self.first_row + row}, column {column!r}"
+        return self.cells(column).place(row)
 
     def column(self, name: str, argument: str = "drop") -> Text | npt.NDArray[Any]:
         """The values of a column that an argument names, or InvalidInput with the columns that there are."""
@@ -340,33 +272,6 @@ class Table:
                 way_out=f"name one of them with {argument}=",
             )
         return self.columns[name]
-
-    def _numbers(self, name: str) -> FloatArray:
-        values = self.columns[name]
-        if isinstance(values, Text):
-            doubles = values.doubles(self.decimal)
-            if isinstance(doubles, int):
-                self._refuse_number(name, doubles)
-            return doubles
-        if values.dtype.kind in "biuf":
-            return values.astype(np.float64)
-        if values.dtype.kind not in "OU":
-            raise InvalidInput(f"{self.source}, column {name!r}: {values.dtype} is not a type of numbers")
-        given = values.tolist()
-        numbers = [
-            number_of_text(value, self.decimal) if isinstance(value, str) else as_double(value) for value in given
-        ]
-        if None in numbers:
-            self._refuse_number(name, numbers.index(None))
-        return np.array(numbers, dtype=np.float64)
-
-    def _refuse_number(self, column: str, row: int) -> NoReturn:
-        value = self._value(column, row)
-        what = f"{self._place(row, column)}: {value!r} is not a number"
-        if self.decimal == "." and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
-            way_out = 'if it is one with a decimal comma, say so with decimal=","'
-            raise InvalidInput(what, argument="decimal", way_out=way_out)
-        raise InvalidInput(what, argument="values", way_out="give the numbers that the model was trained on")
 
 
 def _by_number(columns: list[str]) -> list[str] | None:

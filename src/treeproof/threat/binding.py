@@ -271,7 +271,7 @@ class _Binding:
         return given if own is None else own
 
     def _check_missing(self, f: int) -> None:
-        takes = self.ensemble.handles_missing and f not in self.ensemble.no_missing
+        takes = self.ensemble.may_be_missing[f]
         for what, given in (("cannot become missing", self.blank[f]), ("has nothing to fill in", self.fill[f])):
             if given is not None and not takes:
                 raise InvalidInput(

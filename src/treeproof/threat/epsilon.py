@@ -90,10 +90,9 @@ def bind_around(epsilon: Any, ensemble: Ensemble) -> Around:
     spec = as_epsilon(epsilon)
     if spec.n_features not in (None, ensemble.n_features):
         raise InvalidInput(f"epsilon has {spec.n_features} entries, but the model has {ensemble.n_features} features")
-    given, categories = spec.bind(ensemble, 0.0), dict(ensemble.categories)
     sizes, alike = np.zeros(ensemble.n_features), []
-    for f, size in enumerate(given):
-        category = categories.get(f)
+    for f, size in enumerate(spec.bind(ensemble, 0.0)):
+        category = ensemble.columns[f].category
         if category is None:
             sizes[f] = _distance(size, f, ensemble)
         elif not isinstance(size, float):

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
+from treeproof.model.columns import renamed
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
+from treeproof.model.groups import Group, Grouped, column_of, group_columns, names_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
@@ -252,16 +253,9 @@ def _named(own: Ensemble, seen: Ensemble, groups: Sequence[Group], given: Iterab
 
 def _with_columns_for(own: Ensemble, groups: Sequence[Group]) -> Ensemble:
     """A model with further columns, one category for each group."""
-    n = own.n_features
-    categories = [category_of(group, own) for group in groups]
+    names = [*names_of(own), *(own.own_spelling(group.name) for group in groups)]
     return dataclasses.replace(
-        own,
-        n_features=n + len(groups),
-        feature_names=(*names_of(own), *(own.own_spelling(group.name) for group in groups)),
-        value_low=np.append(own.value_low, np.zeros(len(groups))),
-        value_high=np.append(own.value_high, [len(category.values) - 1.0 for category in categories]),
-        categories=(*own.categories, *((n + number, category) for number, category in enumerate(categories))),
-        no_missing=(*own.no_missing, *range(n, n + len(groups))) if own.handles_missing else (),
+        own, columns=renamed([*own.columns, *(column_of(group, own) for group in groups)], names)
     )
 
 

@@ -62,7 +62,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "ensemble_")
         if self.ensemble_.categories and hasattr(X, "dtypes"):
             return self.ensemble_.check_rows(X)
-        allowed = "allow-nan" if self.ensemble_.handles_missing else True
+        allowed = "allow-nan" if self.ensemble_.may_be_missing.any() else True
         rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=allowed)
         return rows
 

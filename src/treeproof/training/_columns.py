@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, as_doubles, check_names_differ, coded_column, is_missing
+from treeproof.model.columns import Category, Cells, Column, check_names_differ, is_missing
 
 MOST_VALUES = 4096
 """How many values a category may have: each has a price for each."""
@@ -34,9 +34,7 @@ def coded_frame(X: Any) -> tuple[Any, dict[int, Category]]:
     coded = X.copy()
     for f, name in enumerate(X.columns):
         column = X.iloc[:, f]
-        known = categories.get(f)
-        numbers = as_doubles(column, str(name)) if known is None else coded_column(column, known, str(name))
-        coded.isetitem(f, numbers)
+        coded.isetitem(f, Column(category=categories.get(f)).doubles(Cells(column, str(name))))
     return coded, categories
 
 

@@ -58,7 +58,7 @@ def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any, X: Flo
 
 def _takes_missing(ensemble: Ensemble) -> set[int]:
     """The columns that may be missing."""
-    return set(range(ensemble.n_features)) - set(ensemble.no_missing) if ensemble.handles_missing else set()
+    return set(np.flatnonzero(ensemble.may_be_missing).tolist())
 
 
 def _is_possible(ensemble: Ensemble, threat: Threat, numbers: list[int], gaps: set[int]) -> bool:

@@ -134,8 +134,8 @@ def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:
 def _warn_of_truth_values(X: Any, ensemble: Ensemble, threat: Threat) -> None:
     """Says that columns of truth values are moved like numbers, where the model compares them so."""
     kinds = [getattr(dtype, "kind", "") for dtype in getattr(X, "dtypes", ())]
-    known = dict(ensemble.categories)
-    moved = [f for f, kind in enumerate(kinds) if kind == "b" and f not in known and threat.movable[f]]
+    numbers = [column.category is None for column in ensemble.columns]
+    moved = [f for f, kind in enumerate(kinds) if kind == "b" and numbers[f] and threat.movable[f]]
     if moved:
         names = ", ".join(ensemble.feature_name(f) for f in moved[:MOST_NAMES])
         more = f" and {len(moved) - MOST_NAMES} more" if len(moved) > MOST_NAMES else ""

@@ -144,7 +144,7 @@ def treeproof_side() -> Any:
 
 def _accepted(ensemble: Any, rows: np.ndarray) -> np.ndarray:
     rows = np.clip(rows, ensemble.value_low, ensemble.value_high)
-    return rows if ensemble.handles_missing else rows[~np.isnan(rows).any(axis=1)]
+    return rows if ensemble.may_be_missing.any() else rows[~np.isnan(rows).any(axis=1)]
 
 
 def _stump() -> Any:

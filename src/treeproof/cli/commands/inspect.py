@@ -37,7 +37,7 @@ def inspect(model: ModelFile, all_features: bool) -> None:
         ("scores", f"{ensemble.n_scores} per row in {rule.precision}, decided by {rule.decision.name.lower()}"),
         ("label", ensemble.decision_text.removeprefix("label ") or "as the library decides"),
         ("base score", ", ".join(number(float(b)) for b in ensemble.base)),
-        ("missing values", "accepted" if ensemble.handles_missing else "refused"),
+        ("missing values", "accepted" if ensemble.may_be_missing.any() else "refused"),
         ("numbers", f"from {number(float(low.min()))} to {number(float(high.max()))}"),
     ]
     for name, value in lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -69,7 +69,7 @@ def train(source: Source, choice: AttackerChoice, asked: TrainOptions) -> None:
         progress=True,
         **more,
     ).fit(X, y)
-    ensemble = replace(tp.from_model(model), feature_names=tuple(names) if table.named else None)
+    ensemble = tp.from_model(model).named(names if table.named else None)
     screen.say(f"model      {ensemble}")
     say_attacker(attacker, ensemble, choice)
     screen.say(f"accuracy   {float((model.predict(X) == y).mean()):.3f} on the rows it was trained on")

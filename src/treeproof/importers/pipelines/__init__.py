@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from treeproof.importers.pipelines.lines import Lines
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
-from treeproof.model.columns import Category, check_names_differ, given_values
+from treeproof.model.columns import Category, Column, check_names_differ, given_values, renamed
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import LARGEST
@@ -64,13 +65,13 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         takes_missing=not plan.made.sparse or _takes(np.nan, model, bases, plan.made.sparse),
     )
     folded = _Folding(intake, columns, frame=frame).ensemble(
-        feature_names=names,
+        names,
         blanks_underscored=False,
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
     )
     _compare(folded, steps, intake)
-    return folded
+    return folded.with_arrays(not frame or _takes_arrays(steps, folded.as_given(probe_rows(folded, 4))))
 
 
 def _as_rows_come(ensemble: Ensemble, model: Any, plan: Plan, voting: Voting | None) -> Ensemble:
@@ -142,6 +143,18 @@ def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble)
     return AfterSteps(steps, own) if other else pipeline
 
 
+def _takes_arrays(steps: Sequence[Any], frame: Any) -> bool:
+    """Whether steps that were fitted on a data frame find their columns in arrays, too: of objects or of numbers."""
+    for dtype in (object, float):
+        with warnings.catch_warnings(), suppress(ValueError, TypeError, AttributeError, IndexError, ArithmeticError):
+            warnings.simplefilter("ignore")
+            given = frame.to_numpy(dtype=dtype)
+            for step in steps:
+                given = step.transform(given)
+            return True
+    return False
+
+
 class AfterSteps:
     """Predicts with something other than a pipeline's own last step."""
 
@@ -178,44 +191,30 @@ class _Folding:
         made = {f: {column: float(own[0]) for column, own in self._intake.made(run, f).items()} for f in lines}
         return {f: (not self._intake.refused(run, f)[0], made[f]) for f in lines}
 
-    def ensemble(self, **changes: Any) -> Ensemble:
+    def ensemble(self, names: Sequence[str] | None, **changes: Any) -> Ensemble:
         """The model on the user's columns."""
         model, n = self._intake.model, len(self._columns)
         tests = self._intake.tests
         sides = [one for listed in self.listed.values() for one in listed.sides(tests)] + self._lines.sides(tests)
-        takes_missing = [self._takes_missing(f) for f in range(n)]
-        low, high = np.full(n, -LARGEST), np.full(n, LARGEST)
-        for f, listed in self.listed.items():
-            low[f], high[f] = listed.rows[0], listed.rows[-1]
-        for f, line in self._lines.lines.items():
-            low[f], high[f] = line.low, line.high
-        categories = tuple((f, category) for f in range(n) if (category := self._category(f)) is not None)
-        refused = tuple(column.dtypes for column in self._columns)
         return with_tests(
             model,
             tests,
             sides,
             [self._plan.slots[slot].origin for slot in self._plan.made.slots],
             self._missing_left(tests),
-            n_features=n,
-            value_low=low,
-            value_high=high,
-            handles_missing=any(takes_missing),
-            no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),
-            categories=categories,
+            columns=renamed(list(map(self._column, range(n))), names),
             takes_frames=self._frame,
-            refused_types=refused if any(refused) else (),
             **changes,
         )
 
-    def _takes_missing(self, f: int) -> bool:
-        return self.listed[f].takes_missing if f in self.listed else self.missing[f][0]
-
-    def _category(self, f: int) -> Category | None:
+    def _column(self, f: int) -> Column:
+        refused = self._columns[f].dtypes
         if f in self.listed:
-            return self.listed[f].category
-        column = self._columns[f]
-        return Category(column.values, coded=False, unseen=True, dtype="float64") if column.is_category else None
+            own = self.listed[f]
+            return Column(None, float(own.rows[0]), float(own.rows[-1]), own.takes_missing, own.category, refused)
+        given, line = self._columns[f], self._lines.lines[f]
+        category = Category(given.values, coded=False, unseen=True, dtype="float64") if given.is_category else None
+        return Column(None, line.low, line.high, self.missing[f][0], category, refused)
 
     def _missing_left(self, tests: Tests) -> Bools:
         """Where each test sends a missing value."""
@@ -249,7 +248,7 @@ def _compare(folded: Ensemble, steps: Sequence[Any], intake: Intake) -> None:
 
 def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64], plan: Plan) -> npt.NDArray[Any]:
     """What the steps are given for the doubles of rows."""
-    category = dict(ensemble.categories).get(f)
+    category = ensemble.columns[f].category
     if category is None or not category.coded:
         return numbers
     return given_values(category, numbers).astype(object if plan.slots[f].coded else np.float64)

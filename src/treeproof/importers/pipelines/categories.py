@@ -80,10 +80,13 @@ def _listed(column: Given, taken: Any, made: dict[int, FloatArray], *, frame: bo
     blank = n + 2 if spellings[:1] == ("none",) else n + 1
     last = [n, blank] if unseen else [blank]
     if column.own is not None:
-        category = dataclasses.replace(column.own, values=values, unseen=unseen, missing=spellings or ("nan",))
+        category = dataclasses.replace(
+            column.own, values=values, unseen=unseen, missing=spellings or ("nan",), numbers=column.numbers
+        )
     else:
         dtype = "bool" if is_bool and not spellings else "object"
-        category = Category(values, unseen=unseen, dtype=dtype, missing=spellings or ("nan",))
+        missing = spellings or ("nan",)
+        category = Category(values, unseen=unseen, dtype=dtype, missing=missing, numbers=column.numbers)
     return Listed(
         category,
         np.arange(category.n_codes, dtype=np.float64),
@@ -101,6 +104,7 @@ def _listed_numbers(values: tuple[Any, ...], made: dict[int, FloatArray], missin
         tuple(int(value) for value in values) if whole else values,
         dtype="int64" if whole and not missing else "float64",
         missing=("nan",),
+        numbers="values",
     )
     return Listed(category, np.arange(len(values), dtype=np.float64), made, missing)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Given:
     """Whether encoders take a number that is none of the values."""
     dtypes: tuple[str, ...] = ()
     """The types of columns that the steps treat otherwise than doubles."""
+    numbers: Literal["codes", "values", "refused"] = "values"
+    """What a column of numbers is to the steps: an encoder of text fails at one."""
     own: Category | None = None
     """What the model itself takes it for, if its values reach the model."""
 
@@ -74,7 +76,8 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
     if "b" in kinds and frame:
         return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
     if kinds & set("OUS"):
-        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes)
+        dtypes = tuple(name for name in dtypes if name not in ("object", "bool"))
+        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers="refused")
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     if kinds & set("mM"):
@@ -85,13 +88,16 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
             f"the pipeline's {encoders[0][0].name} has the category {far}, which is no double; encode it as text"
         )
     numbers = tuple(sorted(float(value) for value in values))
+    if "b" not in kinds and not {0.0, 1.0} <= set(numbers):
+        dtypes = (*dtypes, "bool")  # an encoder takes an unknown one for a value that truth values are not
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 
 
 def _with_categories(column: Given, category: Category) -> Given:
     """A column whose values also reach the model, which knows them by itself."""
     values = tuple(dict.fromkeys((*category.values, *column.values)))
-    return dataclasses.replace(column, coded=True, is_category=True, values=values, own=category)
+    numbers = category.numbers if values == category.values and not column.is_category else "refused"
+    return dataclasses.replace(column, coded=True, is_category=True, values=values, numbers=numbers, own=category)
 
 
 def _through_encoder(plan: Plan, slot: int) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.importers.pipelines.plan import Plan, Run
-from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.other_tests import Bools, Tests
 from treeproof.numbers.doubles import LARGEST, FloatArray
@@ -35,15 +34,11 @@ class Intake:
         """The tests of the model."""
         return Tests(self.model)
 
-    @cached_property
-    def _coded(self) -> dict[int, Category]:
-        return {f: category for f, category in self.model.categories if category.coded}
-
     def compared(self, column: int, values: npt.NDArray[Any] | None) -> FloatArray:
         """What the model compares for each value of a column: its own codes of categories, -1 for one it refuses."""
         assert values is not None
-        category = self._coded.get(column)
-        if category is not None:
+        category = self.model.columns[column].category
+        if category is not None and category.coded:
             return np.array([category.code_of(value) for value in values.tolist()], dtype=np.float64)
         is_text = None
         if values.dtype == object:

@@ -200,18 +200,22 @@ _MANY = ("int32", "int64", "uint32", "uint64")
 _WHOLE = (*_MANY, *(f"{name}[pyarrow]" for name in _MANY))
 _STAY_WHOLE = (np.abs, np.negative, np.reciprocal, np.square)
 
+_NO_TRUTH = (*_NARROW, "bool")
+# What a frame holds apart, scikit-learn makes doubles of that KBinsDiscretizer cannot write to.
+_READ_ONLY = ("bool", "boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
+
 # Where scikit-learn has each class, and what is known about it.
 KINDS: dict[str, tuple[str, Kind]] = {
     **dict.fromkeys(_SCALERS, ("preprocessing", _SCALER)),
     "Binarizer": ("preprocessing", Kind(_one_to_one)),
-    "KBinsDiscretizer": ("preprocessing", Kind(_of_bins, _bin_cuts, dtypes=())),
+    "KBinsDiscretizer": ("preprocessing", Kind(_of_bins, _bin_cuts, dtypes=_READ_ONLY)),
     "OneHotEncoder": ("preprocessing", Kind(_of_one_hot, _category_cuts, encodes=True, by_column=True, dtypes=())),
     "OrdinalEncoder": ("preprocessing", Kind(_one_to_one, _category_cuts, encodes=True, by_column=True, dtypes=())),
     "PowerTransformer": ("preprocessing", Kind(_one_to_one, lambda *_: around(0.0), rounds=True)),
     "QuantileTransformer": ("preprocessing", Kind(_one_to_one, rounds=True)),
     "TargetEncoder": ("preprocessing", Kind(_of_target, _category_cuts, encodes=True, by_column=True, dtypes=())),
-    "SimpleImputer": ("impute", Kind(_of_imputer, _stand_in_cuts, keeps=True)),
-    "MissingIndicator": ("impute", Kind(_of_indicator, _stand_in_cuts, by_column=True)),
+    "SimpleImputer": ("impute", Kind(_of_imputer, _stand_in_cuts, keeps=True, dtypes=_NO_TRUTH)),
+    "MissingIndicator": ("impute", Kind(_of_indicator, _stand_in_cuts, by_column=True, dtypes=_NO_TRUTH)),
     **dict.fromkeys(
         (
             "GenericUnivariateSelect",
@@ -254,7 +258,9 @@ def kind_of(step: Any) -> Kind:
     if name == "SimpleImputer" and _stand_in_cuts(step, 0) and step.strategy in ("most_frequent", "constant"):
         # What it fills in is cut off to the type of the column.
         whole = all(isinstance(value, str) or float(value).is_integer() for value in step.statistics_)
-        return replace(kind, dtypes=_FEW_BITS if whole else _FEW_BITS + _WHOLE)
+        kind = replace(kind, dtypes=(*kind.dtypes, *(_FEW_BITS if whole else _FEW_BITS + _WHOLE)))
+    if name == "SimpleImputer" and step.strategy in ("most_frequent", "constant"):
+        kind = replace(kind, dtypes=(*kind.dtypes, "object"))  # there None is another value than NaN
     return kind
 
 

@@ -365,7 +365,7 @@ def _refuse_contradiction(
         left = left.intersected(other)
     if left.takes_values:
         return
-    may_be_missing = left.missing and ensemble.handles_missing and f not in ensemble.no_missing
+    may_be_missing = left.missing and bool(ensemble.may_be_missing[f])
     # A value that must be missing is one thing; numbers that exclude each other are a mistake, missing or not.
     if may_be_missing and not all(other.takes_values for other in (literal, *(other for other, _ in earlier))):
         return
