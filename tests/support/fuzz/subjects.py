@@ -6,7 +6,8 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.fuzz import spellings
+from tests.support.fuzz.related import Related, relation
 from tests.support.fuzz.spellings import Meant
 
 CLASSES: tuple[tuple[Any, ...], ...] = (
@@ -60,6 +62,18 @@ class Subject:
     classes: tuple[Any, ...]
     as_given: Callable[[pd.DataFrame], Any]
     """A frame of numbers and objects as the library takes it."""
+    relations: tuple[Related, ...] = ()
+    """What valid rows keep."""
+
+    @cached_property
+    def unrelated(self) -> Subject:
+        """The same where no row is invalid."""
+        return replace(self, relations=())
+
+    def breaks(self, row: list[Any]) -> bool:
+        """Whether a row is none that can exist."""
+        named = dict(zip([column.name for column in self.columns], row, strict=True))
+        return any(one.holds(named) is False for one in self.relations)
 
     def predict(self, frame: pd.DataFrame) -> list[Any] | None:
         """The library's labels; None where it raises."""
@@ -99,21 +113,28 @@ class Subject:
         return tp.Attacker({self.columns[0].name: (-0.25, 0.5)})
 
     def stable(self, rows: list[list[Any]], labels: list[Any]) -> list[bool] | None:
-        """Whether each row keeps its label whatever the attacker does, by trying all; None if he moves numbers."""
+        """Whether each row keeps its label in all valid rows that the attacker can make of it, by trying all.
+
+        None if he moves numbers.
+        """
         if not self.attacked:
             return None
         places = [self.columns.index(column) for column in self.attacked]
-        stable = [True] * len(rows)
+        moved = []
         for combination in itertools.product(*[(None, *column.known) for column in self.attacked]):
-            moved = [list(row) for row in rows]
-            for row in moved:
+            for own in rows:
+                row = list(own)
                 for place, value in zip(places, combination, strict=True):
                     # A missing value stays missing: to fill it in is another power.
                     if value is not None and row[place] is not None and row[place] == row[place]:
                         row[place] = value
-            new = self.predict(self.frame(moved))
-            assert new is not None, "a known value is refused"
-            stable = [was and a == b for was, a, b in zip(stable, labels, new, strict=True)]
+                moved.append(row)
+        new = self.predict(self.frame(moved))
+        assert new is not None, "a known value is refused"
+        stable = [True] * len(rows)
+        for k, (row, label) in enumerate(zip(moved, new, strict=True)):
+            if label != labels[k % len(rows)] and not self.breaks(row):
+                stable[k % len(rows)] = False
         return stable
 
 
@@ -204,7 +225,19 @@ def subject(kind: str, random: Random) -> Subject:
         model.fit(as_given(frame), y)
         more = {"categories": frame} if kind == "catboost" else {}
         ensemble = tp.from_model(model, **more)
-    return Subject(kind, model, ensemble, frame, y, tuple(columns), classes, as_given)
+    made = Subject(kind, model, ensemble, frame, y, tuple(columns), classes, as_given)
+    return replace(made, relations=_relations(made, rows, random))
+
+
+def _relations(made: Subject, rows: list[list[Any]], random: Random) -> tuple[Related, ...]:
+    """None for some; else one or two, which most rows keep and some break."""
+    wanted, found = random.choice([0, 1, 2]), list[Related]()
+    for _ in range(20 * wanted):
+        one = relation(made.columns, random)
+        broken = sum(replace(made, relations=(one,)).breaks(row) for row in rows) / len(rows)
+        if len(found) < wanted and 0.02 < broken < 0.6:
+            found.append(one)
+    return tuple(found)
 
 
 def _drawn(column: Told, rng: np.random.Generator) -> Any:
