@@ -53,7 +53,7 @@ class Table:
     labels: list[Any] | None
     label_texts: list[str] | None
     order: tuple[int, ...]
-    """The order of the columns in the file, with the label and one more that is no feature behind them."""
+    """The order of the columns in the file; behind the features are the label and one more that is none, if there."""
 
     @property
     def names(self) -> list[str]:
@@ -110,6 +110,8 @@ def table(made: Subject, n: int, random: Random, form: str, valid: bool = False)
         random.shuffle(order)
     if not with_label:
         order.remove(len(made.columns))
+    if random.random() < (0.7 if len(made.columns) == 1 else 0.2):
+        order.remove(len(made.columns) + 1)
     return Table(made, rows, lines, labels if with_label else None, texts if with_label else None, tuple(order))
 
 
@@ -134,7 +136,7 @@ def _cell(made: Subject, column: Told, random: Random, point: str, form: str) ->
                 float(random.randint(-4, 4)),
             ]
         )
-        if random.random() < 0.08 and takes(made, column.name, "blank"):
+        if random.random() < 0.08 and form != "libsvm" and takes(made, column.name, "blank"):
             return math.nan, ""
         return value, spellings.spelled(value, random, point)
     if column.kind == "word" and random.random() < 0.1 and takes(made, column.name, "unseen"):
@@ -183,7 +185,7 @@ def ask(command: str, folder: Path, file: File, given: Table, form: str, random:
     """Runs the command on the file."""
     of_array = form in ARRAYS
     label = "label" if of_array else LABEL
-    options = ["--label", label, *([] if of_array else ["--drop", EXTRA]), *file.options, "--jobs", "1"]
+    options = ["--label", label, *(["--drop", EXTRA] if EXTRA in given.names and not of_array else []), *file.options, "--jobs", "1"]
     attacker = ["--attacker", folder / "attacker.json"]
     if given.subject.relations:
         attacker += ["--relations", folder / "relations.json"]

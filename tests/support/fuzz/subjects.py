@@ -186,6 +186,7 @@ KINDS = (
     "catboost",
     "numbers",
     "numbers-hist",
+    "numbers-one",
 )
 
 
@@ -195,7 +196,7 @@ def subject(kind: str, random: Random) -> Subject:
     n = 120
     numeric = kind.startswith("numbers")
     known = random.choice(spellings.FAMILIES)
-    columns = [Told("amount", "number"), Told("rate", "number")]
+    columns = [Told("amount", "number"), Told("rate", "number")][: 1 if kind == "numbers-one" else 2]
     if not numeric:
         columns.append(Told("kind", "word", known))
         if random.random() < 0.5:
@@ -249,11 +250,13 @@ def _drawn(column: Told, rng: np.random.Generator) -> Any:
 def _model(kind: str, columns: list[Told], random: Random) -> Any:
     seed = random.randrange(1000)
     words = [c.name for c in columns if c.kind == "word"]
-    coded = [c.name for c in columns if c.kind != "number"]
+    coded: Any = [c.name for c in columns if c.kind != "number"]
+    if random.random() < 0.3:  # by place; such steps take arrays, too
+        coded = [columns.index(c) for c in columns if c.kind != "number"]
     last = random.choice([DecisionTreeClassifier(random_state=seed), RandomForestClassifier(4, random_state=seed)])
     if kind == "numbers":
         return last
-    if kind in ("numbers-hist", "hist-native"):
+    if kind in ("numbers-hist", "numbers-one", "hist-native"):
         return HistGradientBoostingClassifier(
             max_iter=8, min_samples_leaf=1, categorical_features="from_dtype" if words else None, learning_rate=0.7
         )

@@ -65,9 +65,12 @@ def write_text(folder: Path, form: str, names: list[str], lines: list[list[str]]
     """Cells of text as one of the text formats."""
     separator = {"csv-semicolon": ";", "csv-decimal": ";", "csv-bar": "|", "tsv": "\t"}.get(form, ",")
     quoting = csv.QUOTE_ALL if form == "csv-quoted" or random.random() < 0.2 else csv.QUOTE_MINIMAL
-    records = [record(row, separator, quoting, "\r\n" if form == "csv-crlf" else "\n") for row in [names, *lines]]
+    end = "\r\n" if form == "csv-crlf" else "\n"
+    records = [record(row, separator, quoting, end) for row in [names, *lines]]
+    if random.random() < 0.5:  # a missing value of an only column is written as quotes, or as nothing
+        records = [end if line == f'""{end}' else line for line in records]
     content = "".join(records)
-    if random.random() < 0.2:
+    if random.random() < 0.2 and records[-1] != end:
         content = content.removesuffix("\n").removesuffix("\r")
     data = (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + content.encode("utf-8")
     ending = form.partition("-")[0]
