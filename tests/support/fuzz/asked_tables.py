@@ -103,7 +103,7 @@ def table(made: Subject, n: int, random: Random, form: str, valid: bool = False)
         rows.append([value for value, _ in cells])
         lines.append([text for _, text in cells])
     labels = [random.choice(known_classes(made)) for _ in range(n)]
-    texts = [label_text(label) for label in labels]
+    texts = [label_text(label, point) for label in labels]
     with_label = random.random() < 0.8
     order = list(range(len(made.columns) + 2))
     if random.random() < 0.5:
@@ -119,8 +119,9 @@ def known_classes(made: Subject) -> list[Any]:
     return np.unique(made.y).tolist()
 
 
-def label_text(label: Any) -> str:
-    return str(label)
+def label_text(label: Any, point: str = ".") -> str:
+    """A label as it is written in files; labels that are numbers have the decimals of the file."""
+    return str(label).replace(".", point) if isinstance(label, float) else str(label)
 
 
 def _cell(made: Subject, column: Told, random: Random, point: str, form: str) -> tuple[Any, str]:

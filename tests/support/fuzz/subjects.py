@@ -190,6 +190,10 @@ KINDS = (
 )
 
 
+TAKE_MISSING = ("onehot", "onehot-error", "ordinal", "target", "hist-native", "lightgbm", "xgboost")
+"""Those that may have seen words that are missing."""
+
+
 def subject(kind: str, random: Random) -> Subject:
     """A model of this kind, fitted on a frame of its own."""
     rng = np.random.default_rng(random.randrange(2**32))
@@ -207,6 +211,11 @@ def subject(kind: str, random: Random) -> Subject:
             columns.append(Told("flag", "truth", (False, True)))
     random.shuffle(columns)
     rows = [[_drawn(column, rng) for column in columns] for _ in range(n)]
+    if kind in TAKE_MISSING and random.random() < 0.3:
+        gap = random.choice([None, math.nan])
+        place = random.choice([f for f, column in enumerate(columns) if column.kind == "word"])
+        for row in random.sample(rows, n // 5):
+            row[place] = gap
     classes = random.choice(CLASSES)
     if kind == "xgboost":
         classes = tuple(range(len(classes)))
@@ -281,7 +290,8 @@ def _model(kind: str, columns: list[Told], random: Random) -> Any:
     unseen: dict[str, Any] = {"handle_unknown": "ignore"}
     encoder: Any = OneHotEncoder(**(unseen if kind == "onehot" else {}), sparse_output=random.random() < 0.5)
     if kind == "ordinal":
-        ways = ({"handle_unknown": "use_encoded_value", "unknown_value": -1}, {})
+        unseen = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
+        ways = (unseen, unseen | {"encoded_missing_value": random.choice([-2, 0, 9])}, {})
         encoder = OrdinalEncoder(**random.choice(ways))
     if kind == "target":
         encoder = TargetEncoder(cv=2, random_state=seed)
