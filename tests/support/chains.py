@@ -296,7 +296,9 @@ def _encoder(rng: np.random.Generator, sparse: bool) -> Any:
         lambda: OneHotEncoder(**ignore),
         lambda: make_pipeline(SimpleImputer(strategy="most_frequent"), KBinsDiscretizer(3, encode="onehot")),
         lambda: OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=float(rng.choice([np.nan, -2, 9]))
+            handle_unknown="use_encoded_value",
+            unknown_value=-1,
+            encoded_missing_value=float(rng.choice([np.nan, -2, 9])),
         ),
         lambda: OneHotEncoder(sparse_output=False, dtype=np.float32, **ignore),
         lambda: TargetEncoder(random_state=0),

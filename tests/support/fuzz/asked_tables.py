@@ -186,7 +186,14 @@ def ask(command: str, folder: Path, file: File, given: Table, form: str, random:
     """Runs the command on the file."""
     of_array = form in ARRAYS
     label = "label" if of_array else LABEL
-    options = ["--label", label, *(["--drop", EXTRA] if EXTRA in given.names and not of_array else []), *file.options, "--jobs", "1"]
+    options = [
+        "--label",
+        label,
+        *(["--drop", EXTRA] if EXTRA in given.names and not of_array else []),
+        *file.options,
+        "--jobs",
+        "1",
+    ]
     attacker = ["--attacker", folder / "attacker.json"]
     if given.subject.relations:
         attacker += ["--relations", folder / "relations.json"]

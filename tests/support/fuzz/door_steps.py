@@ -55,7 +55,11 @@ def check(random: Random, number: int, tally: Tally) -> None:
             except (tp.InvalidInput, tp.UnsupportedModel) as error:
                 tally.refuse("chain", " ".join(str(error).split()[:7]))
                 return
-        kinds = {*chains.names_of(chain), *(["sparse"] if sparse else []), *(["float32"] if dtype == np.float32 else [])}
+        kinds = {
+            *chains.names_of(chain),
+            *(["sparse"] if sparse else []),
+            *(["float32"] if dtype == np.float32 else []),
+        }
         harmless(ensemble, chain, X, dtype, tally)
         for rows in (special, chains.rows_beside(ensemble, X, rng)):
             n = compare(ensemble, chain, _some(rows, rng), tally)

@@ -111,12 +111,7 @@ def spoil_text(command: str, folder: Path, form: str, made: Subject, random: Ran
         text = _mutated(random.choice([str(v) for c in made.columns for v in c.known] or ["1.5"]), random)
     if text.startswith("\ufeff") or "\0" in text:
         return
-    if (
-        given.labels is not None
-        and given.label_texts is not None
-        and random.random() < 0.2
-        and command in LABELLED
-    ):
+    if given.labels is not None and given.label_texts is not None and random.random() < 0.2 and command in LABELLED:
         given.label_texts[row] = text
         spoil_label(command, folder, form, given, row, text, random, tally)
         return

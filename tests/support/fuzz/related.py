@@ -66,7 +66,9 @@ def _condition(columns: Sequence[Any], random: Random) -> Related:
     column = random.choice(columns)
     if column.kind == "number":
         others = [other for other in columns if other.kind == "number" and other is not column]
-        return _sum(column, random.choice(others), random) if others and random.random() < 0.5 else _bound(column, random)
+        return (
+            _sum(column, random.choice(others), random) if others and random.random() < 0.5 else _bound(column, random)
+        )
     if random.random() < 0.5:
         return _one_of(column, random)
     value, way = random.choice(column.known), random.choice(["==", "!="])
