@@ -22,6 +22,8 @@ STEPS = (
 )  # fmt: skip
 LIBRARIES = sorted(chains.LIBRARIES, key=lambda name: name != "histogram")
 """The first of them takes no sparse matrix."""
+DENSE = ("OrdinalEncoder", "TargetEncoder")
+"""Steps that are in no chain whose model is given a sparse matrix."""
 CELLS = (
     *itertools.product(STEPS, chains.LIBRARIES),
     *(
@@ -43,7 +45,8 @@ def check(random: Random, number: int, tally: Tally) -> None:
     wanted, library = CELLS[number % len(CELLS)]
     if library == "any":
         library = random.choice(LIBRARIES[wanted == "sparse" :])
-    sparse = wanted == "sparse" or (library != "histogram" and random.random() < 0.3)
+    may_be_sparse = library != "histogram" and wanted not in DENSE
+    sparse = wanted == "sparse" or (may_be_sparse and random.random() < 0.3)
     dtype = np.float32 if wanted == "float32" or random.random() < 0.2 else np.float64
     step = None if wanted in ("sparse", "float32") else wanted
     chain, X, special = chains.random_chain(rng, library, sparse, dtype, step)
