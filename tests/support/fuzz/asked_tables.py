@@ -7,6 +7,7 @@ import json
 import math
 import tempfile
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -344,6 +345,8 @@ def sampled(made: Subject, rows: list[list[Any]], what: str) -> None:
     assert found is not None, "moved numbers are refused"
     for k, (row, label) in enumerate(zip(moved, found, strict=True)):
         own = rows[k % len(rows)]
+        if own[0] == own[0] and not -0.25 <= Fraction(row[0]) - Fraction(own[0]) <= 0.5:
+            continue  # the sum was rounded out of reach
         holds = label == found[k % len(rows)] or made.breaks(row)
         ensure(holds, f"{what} row {own} changes its label if its first value is {row[0]!r}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,11 @@ def _sum(a: Any, b: Any, random: Random) -> Related:
     def holds(row: Row) -> Truth:
         if blank(row[a.name]) or blank(row[b.name]):
             return None
-        return OPERATORS[way](Fraction(row[a.name]), times * Fraction(row[b.name]) + Fraction(text))
+        pair = (row[a.name], row[b.name])
+        if not all(map(math.isfinite, pair)):
+            right = times * pair[1] + float(text)
+            return OPERATORS[way](pair[0], right)
+        return OPERATORS[way](Fraction(pair[0]), times * Fraction(pair[1]) + Fraction(text))
 
     return Related(f"{a.name} {way} {times}*{b.name} + {text}", holds)
 

@@ -67,7 +67,9 @@ def write_text(folder: Path, form: str, names: list[str], lines: list[list[str]]
     quoting = csv.QUOTE_ALL if form == "csv-quoted" or random.random() < 0.2 else csv.QUOTE_MINIMAL
     end = "\r\n" if form == "csv-crlf" else "\n"
     records = [record(row, separator, quoting, end) for row in [names, *lines]]
-    if random.random() < 0.5:  # a missing value of an only column is written as quotes, or as nothing
+    if (
+        len(names) == 1 and random.random() < 0.5
+    ):  # a missing value of an only column is written as quotes, or as nothing
         records = [end if line == f'""{end}' else line for line in records]
     content = "".join(records)
     if random.random() < 0.2 and records[-1] != end:
@@ -148,7 +150,10 @@ def write_array(folder: Path, form: str, names: list[str], X: np.ndarray[Any, An
     if form == "npz":
         np.savez(folder / "rows.npz", X=X, feature_names=np.array(names), **({} if y is None else {"y": np.array(y)}))
         return File(folder / "rows.npz")
-    from sklearn.datasets import dump_svmlight_file
-
-    dump_svmlight_file(X, np.zeros(len(X)) if y is None else np.array(y, dtype=float), str(folder / "rows.libsvm"))
+    # scikit-learn's own writer rounds to 16 digits.
+    lines = [
+        f"{label} " + " ".join(f"{f}:{value!r}" for f, value in enumerate(row, 1))
+        for label, row in zip([0.0] * len(X) if y is None else map(float, y), X.tolist(), strict=True)
+    ]
+    (folder / "rows.libsvm").write_text("\n".join(lines) + "\n", "utf-8")
     return File(folder / "rows.libsvm")
