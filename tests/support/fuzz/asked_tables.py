@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -207,7 +207,7 @@ def ask(command: str, folder: Path, file: File, given: Table, form: str, random:
             return told.run("verify", model, file.path, *attacker, *options, *wanted[:-2], "--raw-csv")
         said = told.run("verify", model, file.path, *attacker, *options, *wanted, "--raw-csv")
         evidence = (folder / "v.json", "--proofs", folder / "v.proofs", "--jobs", "1")
-        return said if said.code else told.run("check", model, *evidence)
+        return said if said.code else _all_checked(told.run("check", model, *evidence), given)
     if command == "verify --out":
         return told.run(
             "verify",
@@ -230,6 +230,20 @@ def ask(command: str, folder: Path, file: File, given: Table, form: str, random:
     if command == "guard --map":
         attacker = ["--map", _map(given.subject, folder)]
     return told.run("guard", model, file.path, *attacker, *options, "--out", out, "--raw-csv")
+
+
+NO_PROOF = "it must keep relations over sums of columns, and no proof was found of what follows from several of them"
+
+
+def _all_checked(said: Said, given: Table) -> Said:
+    """What `treeproof check` says of a result; where it names rows whose proofs relations rule out, that is no failure."""
+    n = len(given.rows)
+    ensure(f", of {n} of {n} rows" in said.printed, f"check says {said.printed!r}")
+    unchecked = [line for line in said.printed.splitlines() if line.startswith("unchecked")]
+    if given.subject.relations and unchecked and all(NO_PROOF in line for line in unchecked):
+        return replace(said, code=0)
+    ensure(said.code == 0, f"check says {said.printed!r} and {said.message!r}")
+    return said
 
 
 def _ending(form: str) -> str:
