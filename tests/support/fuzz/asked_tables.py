@@ -236,7 +236,7 @@ NO_PROOF = "it must keep relations over sums of columns, and no proof was found 
 
 
 def _all_checked(said: Said, given: Table) -> Said:
-    """What `treeproof check` says of a result; where it names rows whose proofs relations rule out, that is no failure."""
+    """What `treeproof check` says of a result; to name rows without a proof under relations is no failure."""
     n = len(given.rows)
     ensure(f", of {n} of {n} rows" in said.printed, f"check says {said.printed!r}")
     unchecked = [line for line in said.printed.splitlines() if line.startswith("unchecked")]
