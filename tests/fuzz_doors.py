@@ -39,20 +39,22 @@ def ask(part: Part, seed: int, number: int, tally: Tally) -> str | None:
 
 
 def run(parts: list[Part], cases: int, seed: int, *, keep_going: bool = False, talk: bool = False) -> dict[str, Tally]:
-    """Questions 0, 1, 2, … of each part until each cell has enough cases, or, unless it goes on, an answer is wrong."""
+    """Questions about each part's cells until each has enough cases, or, unless it goes on, an answer is wrong."""
     totals = {part.name: Tally() for part in parts}
     for part in parts:
         tally, said, number = totals[part.name], clock.now(), 0
         while number < MOST_TRIES * len(part.cells) and any(tally.cases[cell] < cases for cell in part.cells):
-            wrong = ask(part, seed, number, tally)
             number += 1
+            if tally.cases[part.cells[(number - 1) % len(part.cells)]] >= cases:
+                continue
+            wrong = ask(part, seed, number - 1, tally)
             if wrong:
                 tally.found.append(wrong)
                 if talk:
                     print(wrong, flush=True)
                 if not keep_going:
                     return totals
-            if talk and clock.now() - said > 10:
+            if talk and clock.now() - said > 30:
                 said = clock.now()
                 print(f"{part.name}: {number:,} questions, {sum(tally.cases.values()):,} cases", flush=True)
     return totals

@@ -42,8 +42,8 @@ PARTS = {
 }
 """By area the parts of the fuzzer that come first; all others follow."""
 NOT_COPIED = (".git", ".venv*", "*.pyc", ".*_cache", "catboost_info", "dist", "site", "htmlcov")
-HANGS = 1800.0
-"""Seconds after which a command hangs, which is a way to find a fault."""
+HANGS = 7200.0
+"""Seconds after which a command hangs, which is a way to find a fault: far more than any takes on a busy machine."""
 SHARE = 0.95
 """How many of the faults must be found."""
 NOTHING_RAN, MISUSED = 5, 4  # pytest's own exit codes: every test was left out, and a wrong command line
@@ -597,18 +597,13 @@ def files_near(fault: Fault) -> list[str]:
 
 
 def runs(fault: Fault, commands: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is run, in order: what is near the fault and what is not, together the whole command."""
-    for name in commands:
-        if name == "fuzz":
-            first = PARTS.get(fault.area, ())
-            others = [part for parts in PARTS.values() for part in parts if part not in first]
-            for parts in filter(None, (first, others)):
-                yield name, (*COMMANDS[name], "--parts", ",".join(parts))
-        else:
-            near = files_near(fault)
-            if near:
-                yield name, (*COMMANDS[name], *near)
-            yield name, (*COMMANDS[name], *(f"--ignore={file}" for file in near))
+    """What is run, in order: what is near the fault, then what is not; together the whole of each command."""
+    files, first = files_near(fault), PARTS.get(fault.area, ())
+    others = [part for parts in PARTS.values() for part in parts if part not in first]
+    near = {"fuzz": ("--parts", ",".join(first)), "pytest": tuple(files)}
+    rest = {"fuzz": ("--parts", ",".join(others)), "pytest": tuple(f"--ignore={file}" for file in files)}
+    yield from ((name, (*COMMANDS[name], *near[name])) for name in commands if {"fuzz": first, "pytest": files}[name])
+    yield from ((name, (*COMMANDS[name], *rest[name])) for name in commands)
 
 
 class Campaign:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
 
 from tests import fuzz_doors
-from tests.support.fuzz import doors, spellings
+from tests.support.fuzz import doors, related, spellings
+from tests.support.fuzz.subjects import Subject, Told
 from tests.support.fuzz.tally import Difference, Part, Tally, ensure
 
 SHARES = {
-    "tables": (8, 13),
-    "training": (4, 5),
-    "frames": (8, 9),
-    "decisions": (8, 7),
-    "saved": (6, 9),
-    "steps": (5, 1),
+    "tables": (16, 13),
+    "training": (12, 5),
+    "frames": (20, 9),
+    "decisions": (20, 7),
+    "saved": (12, 9),
+    "steps": (10, 11),
 }
 """For each part, how many questions are asked, and how far apart their numbers are: other formats, other commands."""
 
@@ -62,6 +64,34 @@ def test_a_cell_that_never_fills_ends_the_run() -> None:
 def test_ensure_says_what_is_wrong() -> None:
     with pytest.raises(Difference, match="^no such label$"):
         ensure(False, "no such label")
+
+
+@pytest.mark.parametrize(("command", "what"), [("verify", "breaks relations"), ("guard", "stable")])
+def test_another_meaning_of_relations_is_noticed(command: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, found = doors.PARTS["tables"], list[str | None]()
+    for number in range(part.cells.index(("csv", command)), 3 * len(part.cells), len(part.cells)):
+        assert fuzz_doors.ask(part, 0, number, Tally()) is None
+        with monkeypatch.context() as changed:
+            changed.setattr(Subject, "breaks", lambda self, row: False)
+            found.append(fuzz_doors.ask(part, 0, number, Tally()))
+    assert any(said and what in said for said in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "wanted"),
+    [
+        ("a <= 0.1", {"a": 0.1}, True),
+        ("a <= 0.1", {"a": math.nextafter(0.1, 1)}, False),
+        ("a <= 0.1", {"a": math.nan}, None),
+        ("a <= 1*b + 0.1", {"a": 0.3, "b": 0.2}, True),
+        ("a < 1*b + 0.1", {"a": 0.3, "b": 0.2}, True),
+        ("a <= 1*b + 0.1", {"a": 0.1, "b": 0.0}, False),
+    ],
+)
+def test_what_relations_say(text: str, row: dict[str, float], wanted: bool | None) -> None:
+    columns = [Told("a", "number"), Told("b", "number")]
+    one = next(one for k in range(9999) if (one := related.relation(columns, Random(k))).text == text)
+    assert one.holds(row) is wanted
 
 
 @pytest.mark.parametrize("text", ["12_34", "１２３４", "0x10", "1 234", "b'a'", "1\u00a0", "-0\n", "a"])

@@ -60,11 +60,13 @@ _EDGES = (
 )
 
 
-def random_chain(rng: np.random.Generator, library: str, sparse: bool, dtype: Any) -> tuple[Any, Any, Any]:
+def random_chain(
+    rng: np.random.Generator, library: str, sparse: bool, dtype: Any, wanted: str | None = None
+) -> tuple[Any, Any, Any]:
     """(A fitted pipeline, the rows it was fitted on, special rows of the same kind).
 
     `sparse`: the model behind the steps is given a sparse matrix. Rows are a data frame or an array of this dtype,
-    of doubles, floats or whole numbers.
+    of doubles, floats or whole numbers. `wanted` is the class or the function of one of the steps.
     """
     while True:
         columns = [_column(rng, f) for f in range(int(rng.integers(1, 4)))]
@@ -73,7 +75,10 @@ def random_chain(rng: np.random.Generator, library: str, sparse: bool, dtype: An
         as_frame = rng.random() < 0.5
         if as_frame:
             X = pd.DataFrame(X, columns=[f"c{f}" for f in range(X.shape[1])])
-        chain = Pipeline([*_steps(rng, X.shape[1], sparse), ("model", _model(rng, library))])
+        steps = _steps(rng, X.shape[1], sparse)
+        while wanted is not None and wanted not in names_of(Pipeline(steps)):
+            steps = _steps(rng, X.shape[1], sparse)
+        chain = Pipeline([*steps, ("model", _model(rng, library))])
         if as_frame and not sparse and rng.random() < 0.3:
             chain[:-1].set_output(transform="pandas")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -85,6 +90,15 @@ def random_chain(rng: np.random.Generator, library: str, sparse: bool, dtype: An
                     return chain, X, _special(rng, chain, X)
             except Exception:  # a library's own refusal of what the steps made: another chain
                 continue
+
+
+def names_of(step: Any) -> set[str]:
+    """The classes and functions of all steps inside."""
+    parts = [part for name in ("steps", "transformers", "transformer_list") for part in getattr(step, name, ())]
+    if parts:
+        return set().union(*(names_of(part[1]) for part in parts if not isinstance(part[1], str)))
+    function = getattr(step, "func", None)
+    return {type(step).__name__, *([function.__name__] if function is not None else [])}
 
 
 def differences(ensemble: tp.Ensemble, chain: Any, rows: Any) -> list[tuple[Any, Any, Any]]:
@@ -281,7 +295,11 @@ def _encoder(rng: np.random.Generator, sparse: bool) -> Any:
     makers = [
         lambda: OneHotEncoder(**ignore),
         lambda: make_pipeline(SimpleImputer(strategy="most_frequent"), KBinsDiscretizer(3, encode="onehot")),
-        lambda: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        lambda: OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=-1,
+            encoded_missing_value=float(rng.choice([np.nan, -2, 9])),
+        ),
         lambda: OneHotEncoder(sparse_output=False, dtype=np.float32, **ignore),
         lambda: TargetEncoder(random_state=0),
     ]

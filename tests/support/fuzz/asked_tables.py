@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +20,8 @@ from tests.support.fuzz import spellings, told, written
 from tests.support.fuzz.subjects import Subject, Told, subject
 from tests.support.fuzz.tally import Difference, ensure
 from tests.support.fuzz.told import Answers, Said, fresh
-from tests.support.fuzz.written import ARRAYS, TEXT, File, decimal_of
+from tests.support.fuzz.written import ARRAYS, TEXT, TYPED, File, decimal_of
+from treeproof.threat.threat_file import write_threat
 
 LABEL, EXTRA = "the label", "not a feature"
 
@@ -31,6 +34,9 @@ def subject_of(kind: str, seed: int) -> tuple[Subject, Path]:
     folder.mkdir(exist_ok=True)
     tp.save_model(made.ensemble, folder / "model.json")
     (folder / "attacker.json").write_text(made.attacker.to_json(), "utf-8")
+    write_threat(folder / "threat.json", made.attacker, [one.text for one in made.relations])
+    stated = {"format": "treeproof-relations", "version": 1, "relations": [one.text for one in made.relations]}
+    (folder / "relations.json").write_text(json.dumps(stated), "utf-8")
     return made, folder
 
 
@@ -48,7 +54,7 @@ class Table:
     labels: list[Any] | None
     label_texts: list[str] | None
     order: tuple[int, ...]
-    """The order of the columns in the file, with the label and one more that is no feature behind them."""
+    """The order of the columns in the file; behind the features are the label and one more that is none, if there."""
 
     @property
     def names(self) -> list[str]:
@@ -87,22 +93,26 @@ EXTRAS = (
 )
 
 
-def table(made: Subject, n: int, random: Random, form: str) -> Table:
-    """Rows that nobody may refuse, and their text."""
+def table(made: Subject, n: int, random: Random, form: str, valid: bool = False) -> Table:
+    """Rows that nobody may refuse, and their text; if `valid`, none breaks relations."""
     point = decimal_of(form)
     rows, lines = [], []
-    for _ in range(n):
+    while len(rows) < n:
         cells = [_cell(made, column, random, point, form) for column in made.columns]
+        if valid and made.breaks([value for value, _ in cells]):
+            continue
         rows.append([value for value, _ in cells])
         lines.append([text for _, text in cells])
     labels = [random.choice(known_classes(made)) for _ in range(n)]
-    texts = [label_text(label) for label in labels]
+    texts = [label_text(label, point) for label in labels]
     with_label = random.random() < 0.8
     order = list(range(len(made.columns) + 2))
     if random.random() < 0.5:
         random.shuffle(order)
     if not with_label:
         order.remove(len(made.columns))
+    if random.random() < (0.7 if len(made.columns) == 1 else 0.2):
+        order.remove(len(made.columns) + 1)
     return Table(made, rows, lines, labels if with_label else None, texts if with_label else None, tuple(order))
 
 
@@ -110,8 +120,9 @@ def known_classes(made: Subject) -> list[Any]:
     return np.unique(made.y).tolist()
 
 
-def label_text(label: Any) -> str:
-    return str(label)
+def label_text(label: Any, point: str = ".") -> str:
+    """A label as it is written in files; labels that are numbers have the decimals of the file."""
+    return str(label).replace(".", point) if isinstance(label, float) else str(label)
 
 
 def _cell(made: Subject, column: Told, random: Random, point: str, form: str) -> tuple[Any, str]:
@@ -127,7 +138,7 @@ def _cell(made: Subject, column: Told, random: Random, point: str, form: str) ->
                 float(random.randint(-4, 4)),
             ]
         )
-        if random.random() < 0.08 and takes(made, column.name, "blank"):
+        if random.random() < 0.08 and form != "libsvm" and takes(made, column.name, "blank"):
             return math.nan, ""
         return value, spellings.spelled(value, random, point)
     if column.kind == "word" and random.random() < 0.1 and takes(made, column.name, "unseen"):
@@ -160,28 +171,43 @@ def write(folder: Path, form: str, given: Table, random: Random) -> File:
     return written.write_typed(folder, form, frame, random)
 
 
+def write_pieces(folder: Path, form: str, given: Table, random: Random) -> File:
+    """The table in several files."""
+    lines, frame = given.text_lines(), written.retyped(given.frame(), form, random)
+
+    def some(folder: Path, part: slice) -> File:
+        if form in TEXT:
+            return written.write_text(folder, form, given.names, lines[part], random)
+        return written.write_typed(folder, form, frame[part], random)
+
+    return written.in_pieces(folder, len(lines), some, random)
+
+
 def ask(command: str, folder: Path, file: File, given: Table, form: str, random: Random) -> Said:
     """Runs the command on the file."""
     of_array = form in ARRAYS
     label = "label" if of_array else LABEL
-    options = ["--label", label, *([] if of_array else ["--drop", EXTRA]), *file.options, "--jobs", "1"]
+    options = [
+        "--label",
+        label,
+        *(["--drop", EXTRA] if EXTRA in given.names and not of_array else []),
+        *file.options,
+        "--jobs",
+        "1",
+    ]
     attacker = ["--attacker", folder / "attacker.json"]
+    if given.subject.relations:
+        attacker += ["--relations", folder / "relations.json"]
+        attacker = random.choice([attacker, ["--threat", folder / "threat.json"]])
     chunks = ["--chunk-rows", random.choice([7, 33, 1000])]
     model = folder / "model.json"
-    if command == "verify":
-        fresh(folder / "v.csv"), fresh(folder / "v.json")
-        return told.run(
-            "verify",
-            model,
-            file.path,
-            *attacker,
-            *options,
-            "--csv",
-            folder / "v.csv",
-            "--raw-csv",
-            "--json",
-            folder / "v.json",
-        )
+    if command in ("verify", "check"):
+        wanted = [part for name in ("csv", "json", "proofs") for part in (f"--{name}", fresh(folder / f"v.{name}"))]
+        if command == "verify":
+            return told.run("verify", model, file.path, *attacker, *options, *wanted[:-2], "--raw-csv")
+        said = told.run("verify", model, file.path, *attacker, *options, *wanted, "--raw-csv")
+        evidence = (folder / "v.json", "--proofs", folder / "v.proofs", "--jobs", "1")
+        return said if said.code else _all_checked(told.run("check", model, *evidence), given)
     if command == "verify --out":
         return told.run(
             "verify",
@@ -206,8 +232,22 @@ def ask(command: str, folder: Path, file: File, given: Table, form: str, random:
     return told.run("guard", model, file.path, *attacker, *options, "--out", out, "--raw-csv")
 
 
+NO_PROOF = "it must keep relations over sums of columns, and no proof was found of what follows from several of them"
+
+
+def _all_checked(said: Said, given: Table) -> Said:
+    """What `treeproof check` says of a result; to name rows without a proof under relations is no failure."""
+    n = len(given.rows)
+    ensure(f", of {n} of {n} rows" in said.printed, f"check says {said.printed!r}")
+    unchecked = [line for line in said.printed.splitlines() if line.startswith("unchecked")]
+    if given.subject.relations and unchecked and all(NO_PROOF in line for line in unchecked):
+        return replace(said, code=0)
+    ensure(said.code == 0, f"check says {said.printed!r} and {said.message!r}")
+    return said
+
+
 def _ending(form: str) -> str:
-    return ".parquet" if form.startswith("parquet") else ".tsv" if form == "tsv" else ".csv"
+    return ".parquet" if form in TYPED else ".tsv" if form == "tsv" else ".csv"
 
 
 def _map(made: Subject, folder: Path) -> Path:
@@ -219,7 +259,7 @@ def _map(made: Subject, folder: Path) -> Path:
 
 def answers_of(command: str, folder: Path, file: File, given: Table, form: str) -> Answers:
     """What the command wrote."""
-    if command == "verify":
+    if command in ("verify", "check"):
         return told.of_verify(folder / "v.csv", folder / "v.json")
     if command == "verify --out":
         return told.of_parts(folder / "parts")
@@ -241,7 +281,7 @@ def answers_of(command: str, folder: Path, file: File, given: Table, form: str) 
         return Answers(answered=[line[-1] for line in lines])
     parts = sorted(where.glob("part-*")) if where.is_dir() else [where]
     frame = pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
-    own = pd.read_parquet(file.path)
+    own = written.read_typed(file.path)
     try:
         pd.testing.assert_frame_equal(frame[list(own)].astype(object), own.astype(object))
     except AssertionError as error:
@@ -269,6 +309,10 @@ def compare(command: str, folder: Path, file: File, given: Table, form: str, exp
         _all_equal("predicts", found.labels, labels, given)
     if found.true is not None and given.labels is not None:
         _all_equal("reads the label", found.true, [label_text(label) for label in given.labels], given)
+    if found.stable is not None:
+        breaks = [made.breaks(row) for row in given.rows] if made.relations else None
+        ensure((found.breaks is None) == (breaks is None), f"says of relations {found.breaks}, not {breaks}")
+        _all_equal("breaks relations:", found.breaks or [], breaks or [], given)
     for what, outcomes in (("stable", found.stable), ("robust", found.robust)):
         if outcomes is None:
             continue
@@ -309,14 +353,16 @@ def sampled(made: Subject, rows: list[list[Any]], what: str) -> None:
     """No sampled move of the number that the attacker has may change the label of rows that are called safe."""
     if not rows or made.attacked:
         return
-    f = 0
-    base = made.predict(made.frame(rows))
-    for move in (-0.25, -0.2, -0.1, -0.03, -1e-9, 1e-9, 0.07, 0.2, 0.33, 0.45, 0.5):
-        moved = [[*row[:f], row[f] + move, *row[f + 1 :]] for row in rows]
-        wrong = [
-            k for k, (a, b) in enumerate(zip(base or [], made.predict(made.frame(moved)) or [], strict=True)) if a != b
-        ]
-        ensure(not wrong, f"{what} row {rows[wrong[0]] if wrong else None} changes its label if moved by {move}")
+    moves = (0.0, -0.25, -0.2, -0.1, -0.03, -1e-9, 1e-9, 0.07, 0.2, 0.33, 0.45, 0.5)
+    moved = [[row[0] + move, *row[1:]] for move in moves for row in rows]
+    found = made.predict(made.frame(moved))
+    assert found is not None, "moved numbers are refused"
+    for k, (row, label) in enumerate(zip(moved, found, strict=True)):
+        own = rows[k % len(rows)]
+        if own[0] == own[0] and not -0.25 <= Fraction(row[0]) - Fraction(own[0]) <= 0.5:
+            continue  # the sum was rounded out of reach
+        holds = label == found[k % len(rows)] or made.breaks(row)
+        ensure(holds, f"{what} row {own} changes its label if its first value is {row[0]!r}")
 
 
 def _all_equal(what: str, found: list[Any], wanted: list[Any], given: Table) -> None:

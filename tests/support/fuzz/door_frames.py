@@ -7,6 +7,7 @@ import datetime
 import decimal
 import io
 import itertools
+import math
 import warnings
 from collections.abc import Callable
 from random import Random
@@ -14,16 +15,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import treeproof as tp
 from tests.support.fuzz import spellings
 from tests.support.fuzz.answers import REFUSED, each
 from tests.support.fuzz.asked_tables import subject_of, table
-from tests.support.fuzz.subjects import KINDS, Subject
+from tests.support.fuzz.related import blank
+from tests.support.fuzz.subjects import KINDS, Subject, Told
 from tests.support.fuzz.tally import Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
 
 ROWS = 50
+ARROW_TEXT = (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
 
 
 def _own(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
@@ -49,7 +53,7 @@ def _fewer(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
     return frame.drop(columns=random.choice(list(frame)))
 
 
-def _typed(*dtypes: str) -> Callable[[Subject, pd.DataFrame, Random], Any]:
+def _typed(*dtypes: Any) -> Callable[[Subject, pd.DataFrame, Random], Any]:
     def given(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
         changed = frame.copy()
         some = random.sample(list(frame), random.randint(1, len(list(frame))))
@@ -91,6 +95,50 @@ def _array(dtype: Any) -> Callable[[Subject, pd.DataFrame, Random], Any]:
     return given
 
 
+def _array_of_text(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
+    return frame.astype(object).to_numpy().astype(str)
+
+
+def _array_laid_out(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
+    """The same array in another order of bytes or of cells."""
+    array = _array(np.float64)(made, frame, random)
+    some: Any = [np.asfortranarray(array), array[::-1][::-1]]
+    if array.dtype == np.float64:
+        some += [array.astype(">f8"), array.astype(np.longdouble)]
+    return random.choice(some)
+
+
+def _indexed(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
+    return frame.set_axis(random.choice([[7] * len(frame), [f"r{k}" for k in range(len(frame))]]), axis=0)
+
+
+def _missing(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
+    """Cells of one column without a value, of all the kinds of nothing that there are."""
+    name = random.choice(list(frame))
+    kinds = random.choice([[None], [np.nan], [pd.NA], [pd.NaT], [None, np.nan], [np.nan, pd.NA], [pd.NaT, None]])
+    column = frame[name].astype(object)
+    for k in random.sample(range(len(column)), len(column) // 3):
+        column.iloc[k] = random.choice(kinds)
+    changed = frame.copy()
+    changed[name] = column
+    dtypes = ("object", "string", "string[pyarrow]", "category", "Float64", "double[pyarrow]", str(frame[name].dtype))
+    with contextlib.suppress(Exception):  # not each column can be of each type
+        changed[name] = column.astype(random.choice(dtypes))
+    return changed
+
+
+def _other_categories(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
+    """The same values by other codes: in another order, with ones that are not there."""
+    changed = frame.copy()
+    for column in made.columns:
+        if column.kind != "number":
+            values = [v for v in dict.fromkeys(frame[column.name]) if not blank(v)]
+            own = [*dict.fromkeys([*values, *column.known]), *random.choice([[], ["unused"]])]
+            random.shuffle(own)
+            changed[column.name] = pd.Categorical(frame[column.name], categories=own, ordered=random.random() < 0.3)
+    return changed
+
+
 def _list(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
     return frame.astype(object).to_numpy().tolist()
 
@@ -104,18 +152,29 @@ CONTAINERS: dict[str, Callable[[Subject, pd.DataFrame, Random], Any]] = {
     "object": _typed("object"),
     "string": _typed("string", "string[pyarrow]", "str"),
     "category": _typed("category"),
-    "nullable": _typed("Int64", "Float64", "boolean", "Int8"),
-    "arrow": _typed("double[pyarrow]", "int64[pyarrow]", "bool[pyarrow]"),
+    "other categories": _other_categories,
+    "missing": _missing,
+    "another index": _indexed,
+    "nullable": _typed("Int64", "Float64", "Float32", "boolean", "Int8", "UInt64"),
+    "arrow": _typed("double[pyarrow]", "float[pyarrow]", "int64[pyarrow]", "bool[pyarrow]"),
+    "arrow text": _typed(*(pd.ArrowDtype(one) for one in ARROW_TEXT)),
+    "arrow decimals": _typed(pd.ArrowDtype(pa.decimal128(38, 18)), pd.ArrowDtype(pa.decimal128(9, 2))),
+    "sparse": _typed(pd.SparseDtype("float64", np.nan), pd.SparseDtype("float64", 0.0)),
     "small numbers": _typed("float32", "float16", "int8", "bool", "uint8"),
     "odd values": _values,
     "array of objects": _array(object),
     "array of doubles": _array(np.float64),
     "array of float32": _array(np.float32),
+    "array of float16": _array(np.float16),
     "array of integers": _array(np.int64),
+    "array of text": _array_of_text,
+    "array laid out": _array_laid_out,
     "lists": _list,
 }
-HARMLESS = ("frame", "object")
+HARMLESS = ("frame", "object", "another index")
 """What the library takes of these must be taken."""
+ODD = ("odd values", "missing")
+"""Each row is another question: one may be refused, and others not."""
 
 DOORS = ("predict", "verify", "guard", "explain")
 CELLS = tuple(itertools.product(CONTAINERS, DOORS))
@@ -143,7 +202,8 @@ def check(random: Random, number: int, tally: Tally) -> None:
     """One container at one door."""
     container, door = CELLS[number % len(CELLS)]
     kind = KINDS[(number // 4) % len(KINDS)]
-    with telling(f"{container} × {door}, {kind}"):
+    with telling(f"{container} × {door}, {kind}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             made, _ = subject_of(kind, number // 40 + 500_000)
         except (tp.InvalidInput, tp.UnsupportedModel) as error:
@@ -151,10 +211,9 @@ def check(random: Random, number: int, tally: Tally) -> None:
             return
         drawn = table(made, ROWS, random, "parquet")
         own = made.as_given(made.frame(drawn.rows))
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with contextlib.redirect_stderr(io.StringIO()):
             given = CONTAINERS[container](made, own, random)
-        odd = container == "odd values"
+        odd = container in ODD
         theirs = each(made.model.predict, given, ours=False, split=odd)
         canonical = each(made.model.predict, own, ours=False, split=False)
         labels = [made.y.tolist()[k % 7] for k in range(ROWS)]
@@ -171,9 +230,30 @@ def check(random: Random, number: int, tally: Tally) -> None:
                 continue
             # Where the library takes no such container, treeproof may, if the values are the same.
             if b == REFUSED:
-                ensure(container not in ("odd values", "fewer columns"), f"row {shown!r}: {a!r} here, refused there")
+                ensure(container != "fewer columns", f"row {shown!r}: {a!r} here, refused there")
+                plain = plainly(made, list(shown)) if container in (*ODD, "small numbers") else plain
             ensure(a == (plain if b == REFUSED else b), f"row {shown!r} ({_types(given)}): {a!r} here, {b!r} there")
         tally.count(container, door, ROWS)
+
+
+def plainly(made: Subject, row: list[Any]) -> Any:
+    """What the library says of these values in columns of its own types, if they are values of such columns."""
+    values = [_own_value(column, value) for column, value in zip(made.columns, row, strict=True)]
+    labels = None if any(value is REFUSED for value in values) else made.predict(made.frame([values]))
+    return REFUSED if labels is None else labels[0]
+
+
+def _own_value(column: Told, value: Any) -> Any:
+    if blank(value):
+        return math.nan if column.kind in ("number", "whole") else None
+    if column.kind == "word":
+        return str(value) if isinstance(value, str) else value
+    if column.kind == "truth":
+        return bool(value) if isinstance(value, (bool, np.bool_)) else REFUSED
+    if not isinstance(value, (int, float, np.number, np.bool_, decimal.Decimal)):
+        return REFUSED
+    whole = column.kind == "whole" and not isinstance(value, (bool, np.bool_)) and value == int(value)
+    return int(value) if whole else float(value)
 
 
 def _types(given: Any) -> str:

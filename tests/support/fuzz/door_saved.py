@@ -15,7 +15,7 @@ import treeproof as tp
 from tests.support.fuzz.answers import REFUSED, each
 from tests.support.fuzz.asked_tables import subject_of, table
 from tests.support.fuzz.door_decisions import data, model_of
-from tests.support.fuzz.door_frames import CONTAINERS
+from tests.support.fuzz.door_frames import CONTAINERS, ODD
 from tests.support.fuzz.subjects import KINDS
 from tests.support.fuzz.tally import Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
@@ -117,7 +117,7 @@ def _frames(random: Random, number: int, kind: str, way: str, folder: Path, tall
             drawn = table(made, 60, random, "parquet")
             own = made.as_given(made.frame(drawn.rows))
             given = CONTAINERS[container](made, own, random)
-            odd = container == "odd values"
+            odd = container in ODD
             theirs = each(made.model.predict, given, ours=False, split=odd)
             memory = each(made.ensemble.predict, given, ours=True, split=odd)
             ours = each(loaded.predict, given, ours=True, split=odd)

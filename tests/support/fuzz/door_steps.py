@@ -20,6 +20,10 @@ STEPS = (
     "PowerTransformer",
     "QuantileTransformer", "SimpleImputer", "FunctionTransformer", "VarianceThreshold", "OneHotEncoder",
 )  # fmt: skip
+LIBRARIES = sorted(chains.LIBRARIES, key=lambda name: name != "histogram")
+"""The first of them takes no sparse matrix."""
+DENSE = ("OrdinalEncoder", "TargetEncoder")
+"""Steps that are in no chain whose model is given a sparse matrix."""
 CELLS = (
     *itertools.product(STEPS, chains.LIBRARIES),
     *(
@@ -38,10 +42,14 @@ PER_CHAIN = 100
 def check(random: Random, number: int, tally: Tally) -> None:
     """One chain: labels at special points, on the cuts that treeproof found, and where it was fitted."""
     rng = np.random.default_rng(random.randrange(2**32))
-    library = chains.LIBRARIES[number % len(chains.LIBRARIES)]
-    sparse = library != "histogram" and number // len(chains.LIBRARIES) % 3 == 1
-    dtype = np.float32 if number // len(chains.LIBRARIES) % 4 == 3 else np.float64
-    chain, X, special = chains.random_chain(rng, library, sparse, dtype)
+    wanted, library = CELLS[number % len(CELLS)]
+    if library == "any":
+        library = random.choice(LIBRARIES[wanted == "sparse" :])
+    may_be_sparse = library != "histogram" and wanted not in DENSE
+    sparse = wanted == "sparse" or (may_be_sparse and random.random() < 0.3)
+    dtype = np.float32 if wanted == "float32" or random.random() < 0.2 else np.float64
+    step = None if wanted in ("sparse", "float32") else wanted
+    chain, X, special = chains.random_chain(rng, library, sparse, dtype, step)
     with telling(f"{library}, {'sparse' if sparse else 'dense'}, {np.dtype(dtype).name}: {chain!r}"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -50,7 +58,11 @@ def check(random: Random, number: int, tally: Tally) -> None:
             except (tp.InvalidInput, tp.UnsupportedModel) as error:
                 tally.refuse("chain", " ".join(str(error).split()[:7]))
                 return
-        kinds = {*names_of(chain), *(["sparse"] if sparse else []), *(["float32"] if dtype == np.float32 else [])}
+        kinds = {
+            *chains.names_of(chain),
+            *(["sparse"] if sparse else []),
+            *(["float32"] if dtype == np.float32 else []),
+        }
         harmless(ensemble, chain, X, dtype, tally)
         for rows in (special, chains.rows_beside(ensemble, X, rng)):
             n = compare(ensemble, chain, _some(rows, rng), tally)
@@ -93,15 +105,6 @@ def compare(ensemble: tp.Ensemble, chain: Any, rows: Any, tally: Tally) -> int:
         row = np.asarray(some)[place].tolist()
         ensure(ours[taken[place]] == own, f"row {row!r}: {ours[taken[place]]!r} here, {own!r} there")
     return len(taken)
-
-
-def names_of(step: Any) -> set[str]:
-    """The classes and functions of all steps inside."""
-    parts = [part for name in ("steps", "transformers_", "transformer_list") for part in getattr(step, name, ())]
-    if parts:
-        return set().union(*(names_of(part[1]) for part in parts if not isinstance(part[1], str)))
-    function = getattr(step, "func", None)
-    return {type(step).__name__, *([function.__name__] if function is not None else [])}
 
 
 PART = Part("steps", CELLS, check)

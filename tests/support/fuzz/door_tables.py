@@ -27,6 +27,7 @@ from tests.support.fuzz.asked_tables import (
     subject_of,
     table,
     write,
+    write_pieces,
 )
 from tests.support.fuzz.spellings import Meant
 from tests.support.fuzz.subjects import KINDS, Subject, Told
@@ -34,13 +35,15 @@ from tests.support.fuzz.tally import Difference, Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
 from tests.support.fuzz.written import ARRAYS, FORMATS, TEXT, File, decimal_of
 
-COMMANDS = ("verify", "verify --out", "guard", "guard --out/", "guard --map", "explain")
+COMMANDS = ("verify", "verify --out", "check", "guard", "guard --out/", "guard --map", "explain")
 CELLS = tuple(
-    # Arrays are read whole.
+    # Arrays and Feather files are read whole.
     (form, command)
     for form, command in itertools.product(FORMATS, COMMANDS)
-    if not (form in ARRAYS and "out" in command)
+    if not ((form in ARRAYS or form.startswith("feather")) and "out" in command)
 )
+LABELLED = ("verify", "verify --out", "check")
+"""Commands that need labels."""
 ROWS, SPOILED, PER_SUBJECT = 100, 6, 6
 
 
@@ -56,16 +59,17 @@ def check(random: Random, number: int, tally: Tally) -> None:
         except (tp.InvalidInput, tp.UnsupportedModel) as error:
             tally.refuse("model", _kind_of(error))
             return
-    with telling(f"{form} × {command}, {kind} with classes {known_classes(made)}, columns {made.columns}"):
-        given = table(made, ROWS, random, form)
-        if command.startswith("verify") or (form in ARRAYS and form == "libsvm"):
-            while given.labels is None:
-                given = table(made, ROWS, random, form)
+    if command == "guard --map":
+        made = made.unrelated
+    related = [one.text for one in made.relations]
+    with telling(f"{form} × {command}, {kind}, classes {known_classes(made)}, {made.columns}, relations {related}"):
+        given = _table(command, made, ROWS, random, form)
         expected = made.predict(made.frame(given.rows))
         assert expected is not None, "the library refuses rows that were to be harmless"
         if _cannot_say(form, command, made):
             return
-        file = write(folder, form, given, random)
+        in_pieces = command.endswith(("--out", "--out/")) and random.random() < 0.3
+        file = (write_pieces if in_pieces else write)(folder, form, given, random)
         said = ask(command, folder, file, given, form, random)
         ensure(said.code == 0, f"refuses what is harmless: {said.message.strip()}")
         compare(command, folder, file, given, form, expected)
@@ -77,6 +81,14 @@ def check(random: Random, number: int, tally: Tally) -> None:
         elif form not in ARRAYS:
             for _ in range(SPOILED):
                 spoil_type(command, folder, form, made, random, tally)
+
+
+def _table(command: str, made: Subject, n: int, random: Random, form: str) -> Table:
+    """Rows that the command takes: with labels if it needs them, and possible ones for an explanation."""
+    given = table(made, n, random, form, valid=command == "explain")
+    while given.labels is None and (command in LABELLED or form == "libsvm"):
+        given = table(made, n, random, form, valid=command == "explain")
+    return given
 
 
 def _cannot_say(form: str, command: str, made: Subject) -> bool:
@@ -92,22 +104,14 @@ def _kind_of(error: Exception) -> str:
 
 def spoil_text(command: str, folder: Path, form: str, made: Subject, random: Random, tally: Tally) -> None:
     """A short file with one hostile cell: refused by name, or taken for what its owner may mean by it."""
-    given = table(made, 4, random, form)
-    if command.startswith("verify"):
-        while given.labels is None:
-            given = table(made, 4, random, form)
+    given = _table(command, made, 4, random, form)
     row = random.randrange(4)
-    text = random.choice(spellings.HOSTILE)
+    text = "" if random.random() < 0.05 else random.choice(spellings.HOSTILE)
     if form != "csv-decimal" and random.random() < 0.3:
         text = _mutated(random.choice([str(v) for c in made.columns for v in c.known] or ["1.5"]), random)
     if text.startswith("\ufeff") or "\0" in text:
         return
-    if (
-        given.labels is not None
-        and given.label_texts is not None
-        and random.random() < 0.2
-        and command.startswith("verify")
-    ):
+    if given.labels is not None and given.label_texts is not None and random.random() < 0.2 and command in LABELLED:
         given.label_texts[row] = text
         spoil_label(command, folder, form, given, row, text, random, tally)
         return
@@ -160,12 +164,12 @@ def judge(
     tally.count(form, command)
     said = ask(command, folder, file, given, form, random)
     allowed: list[tuple[list[list[Any]], list[Any]]] = []
+    others = made.predict(made.frame([own for k, own in enumerate(given.rows) if k != row])) if meant.values else []
     for value in meant.values:
         rows = [list(own) for own in given.rows]
         rows[row][f] = value
-        labels = made.predict(made.frame([rows[row]]))
+        labels = None if _impossible(command, made, rows) else made.predict(made.frame([rows[row]]))
         if labels is not None:
-            others = made.predict(made.frame([own for k, own in enumerate(rows) if k != row]))
             assert others is not None
             allowed.append((rows, [*others[:row], *labels, *others[row:]]))
     with telling(f"column {name!r}, row {row}: {text!r}"):
@@ -173,7 +177,8 @@ def judge(
             # A frame of categories makes what they do not list missing; of a file it is said that it is not known.
             is_unknown = "does not know the value" in said.message and text not in made.columns[f].known
             ensure(not (meant.sure and allowed) or is_unknown, f"refuses what is harmless: {said.message.strip()}")
-            said.check_refusal(f"row {row}", name)
+            about = "breaks the relation" if "breaks the relation" in said.message else name
+            said.check_refusal(f"row {row}", about)
             tally.refuse(
                 made.columns[f].kind,
                 "no value" if not meant.values else "model refuses" if not allowed else "ambiguous",
@@ -185,6 +190,11 @@ def judge(
         failed = [_difference(command, folder, file, one, form, labels) for one, labels in asked]
         if None not in failed:
             raise next(filter(None, failed))
+
+
+def _impossible(command: str, made: Subject, rows: list[list[Any]]) -> bool:
+    """Whether an explanation must be refused, since a row breaks relations: of such a row everything would be true."""
+    return command == "explain" and any(map(made.breaks, rows))
 
 
 def _difference(
@@ -209,8 +219,8 @@ def spoil_label(
     else:
         own = spellings.number(text, point).values
         truth = [text.strip().lower() == "true"] if text.strip().lower() in ("true", "false") else []
-        meant = [label for label in classes if label_text(label) == text or label in own or label in truth]
-    sure = any(label_text(label) == text for label in classes)
+        meant = [label for label in classes if label_text(label, point) == text or label in own or label in truth]
+    sure = any(label_text(label, point) == text for label in classes)
     tally.count(form, command)
     said = ask(command, folder, write(folder, form, given, random), given, form, random)
     with telling(f"label {text!r} of classes {classes}"):
@@ -226,9 +236,10 @@ def spoil_label(
 
 def spoil_shape(command: str, folder: Path, form: str, made: Subject, random: Random, tally: Tally) -> None:
     """A file with an open quote, two columns of one name, or a line of another length: never rows that disappear."""
-    given = table(made, 5, random, form)
+    given = _table(command, made, 5, random, form)
     names, lines = given.names, given.text_lines()
-    way = random.choice(["open quote", "two names", "short line", "long line", "no column"])
+    ways = ["open quote", "long line", "no column", *(["two names", "short line"] if len(names) > 1 else [])]
+    way = random.choice(ways)
     if way == "two names":
         names[0] = names[-1]
     if way == "short line":
@@ -263,9 +274,7 @@ TYPES: tuple[tuple[str, Any], ...] = (
 
 def spoil_type(command: str, folder: Path, form: str, made: Subject, random: Random, tally: Tally) -> None:
     """A column of another type than the model's: refused, or taken for what the library takes it for."""
-    given = table(made, 4, random, form)
-    while given.labels is None and command.startswith("verify"):
-        given = table(made, 4, random, form)
+    given = _table(command, made, 4, random, form)
     f = random.randrange(len(made.columns))
     column = made.columns[f]
     # Numbers beyond int64 are numbers to some, and text or an error to others.
@@ -296,12 +305,11 @@ def spoil_type(command: str, folder: Path, form: str, made: Subject, random: Ran
         if kind == "uint64"
         else object,
     )
-    path = folder / "rows.parquet"
-    frame.to_parquet(path, index=False)
+    file = written.write_typed(folder, form, frame, random)
     if values is None:
-        judge(command, folder, form, given, row, f, meant, own, File(path), random, tally)
+        judge(command, folder, form, given, row, f, meant, own, file, random, tally)
         return
-    _judge_column(command, folder, form, given, f, kind, values, File(path), random, tally)
+    _judge_column(command, folder, form, given, f, kind, values, file, random, tally)
 
 
 def _as_column(column: Told, value: Any, kind: str) -> Any:
@@ -339,7 +347,7 @@ def _judge_column(
         if column.kind == "number":
             ensure(kind in ("int64", "float64", "bool", "decimal", "large", "uint64", "none"), "is taken for numbers")
             rows = [[math.nan if value is None else value for value in own] for own in rows]
-        labels = made.predict(made.frame(rows))
+        labels = None if _impossible(command, made, rows) else made.predict(made.frame(rows))
         ensure(labels is not None, "is taken, though the library refuses it")
         compare(
             command,

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-
-# There is a process per core, and sums must not depend on threads.
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 for _name in (
     "xgboost",

@@ -6,7 +6,8 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.fuzz import spellings
+from tests.support.fuzz.related import Related, relation
 from tests.support.fuzz.spellings import Meant
 
 CLASSES: tuple[tuple[Any, ...], ...] = (
@@ -60,6 +62,18 @@ class Subject:
     classes: tuple[Any, ...]
     as_given: Callable[[pd.DataFrame], Any]
     """A frame of numbers and objects as the library takes it."""
+    relations: tuple[Related, ...] = ()
+    """What valid rows keep."""
+
+    @cached_property
+    def unrelated(self) -> Subject:
+        """The same where no row is invalid."""
+        return replace(self, relations=())
+
+    def breaks(self, row: list[Any]) -> bool:
+        """Whether a row is none that can exist."""
+        named = dict(zip([column.name for column in self.columns], row, strict=True))
+        return any(one.holds(named) is False for one in self.relations)
 
     def predict(self, frame: pd.DataFrame) -> list[Any] | None:
         """The library's labels; None where it raises."""
@@ -99,21 +113,28 @@ class Subject:
         return tp.Attacker({self.columns[0].name: (-0.25, 0.5)})
 
     def stable(self, rows: list[list[Any]], labels: list[Any]) -> list[bool] | None:
-        """Whether each row keeps its label whatever the attacker does, by trying all; None if he moves numbers."""
+        """Whether each row keeps its label in all valid rows that the attacker can make of it, by trying all.
+
+        None if he moves numbers.
+        """
         if not self.attacked:
             return None
         places = [self.columns.index(column) for column in self.attacked]
-        stable = [True] * len(rows)
+        moved = []
         for combination in itertools.product(*[(None, *column.known) for column in self.attacked]):
-            moved = [list(row) for row in rows]
-            for row in moved:
+            for own in rows:
+                row = list(own)
                 for place, value in zip(places, combination, strict=True):
                     # A missing value stays missing: to fill it in is another power.
                     if value is not None and row[place] is not None and row[place] == row[place]:
                         row[place] = value
-            new = self.predict(self.frame(moved))
-            assert new is not None, "a known value is refused"
-            stable = [was and a == b for was, a, b in zip(stable, labels, new, strict=True)]
+                moved.append(row)
+        new = self.predict(self.frame(moved))
+        assert new is not None, "a known value is refused"
+        stable = [True] * len(rows)
+        for k, (row, label) in enumerate(zip(moved, new, strict=True)):
+            if label != labels[k % len(rows)] and not self.breaks(row):
+                stable[k % len(rows)] = False
         return stable
 
 
@@ -165,7 +186,12 @@ KINDS = (
     "catboost",
     "numbers",
     "numbers-hist",
+    "numbers-one",
 )
+
+
+TAKE_MISSING = ("onehot", "onehot-error", "ordinal", "target", "hist-native", "lightgbm", "xgboost")
+"""Those that may have seen words that are missing."""
 
 
 def subject(kind: str, random: Random) -> Subject:
@@ -174,7 +200,7 @@ def subject(kind: str, random: Random) -> Subject:
     n = 120
     numeric = kind.startswith("numbers")
     known = random.choice(spellings.FAMILIES)
-    columns = [Told("amount", "number"), Told("rate", "number")]
+    columns = [Told("amount", "number"), Told("rate", "number")][: 1 if kind == "numbers-one" else 2]
     if not numeric:
         columns.append(Told("kind", "word", known))
         if random.random() < 0.5:
@@ -185,6 +211,11 @@ def subject(kind: str, random: Random) -> Subject:
             columns.append(Told("flag", "truth", (False, True)))
     random.shuffle(columns)
     rows = [[_drawn(column, rng) for column in columns] for _ in range(n)]
+    if kind in TAKE_MISSING and random.random() < 0.3:
+        gap = random.choice([None, math.nan])
+        place = random.choice([f for f, column in enumerate(columns) if column.kind == "word"])
+        for row in random.sample(rows, n // 5):
+            row[place] = gap
     classes = random.choice(CLASSES)
     if kind == "xgboost":
         classes = tuple(range(len(classes)))
@@ -204,7 +235,19 @@ def subject(kind: str, random: Random) -> Subject:
         model.fit(as_given(frame), y)
         more = {"categories": frame} if kind == "catboost" else {}
         ensemble = tp.from_model(model, **more)
-    return Subject(kind, model, ensemble, frame, y, tuple(columns), classes, as_given)
+    made = Subject(kind, model, ensemble, frame, y, tuple(columns), classes, as_given)
+    return replace(made, relations=_relations(made, rows, random))
+
+
+def _relations(made: Subject, rows: list[list[Any]], random: Random) -> tuple[Related, ...]:
+    """None for some; else one or two, which most rows keep and some break."""
+    wanted, found = random.choice([0, 1, 2]), list[Related]()
+    for _ in range(20 * wanted):
+        one = relation(made.columns, random)
+        broken = sum(replace(made, relations=(one,)).breaks(row) for row in rows) / len(rows)
+        if len(found) < wanted and 0.02 < broken < 0.6:
+            found.append(one)
+    return tuple(found)
 
 
 def _drawn(column: Told, rng: np.random.Generator) -> Any:
@@ -216,11 +259,13 @@ def _drawn(column: Told, rng: np.random.Generator) -> Any:
 def _model(kind: str, columns: list[Told], random: Random) -> Any:
     seed = random.randrange(1000)
     words = [c.name for c in columns if c.kind == "word"]
-    coded = [c.name for c in columns if c.kind != "number"]
+    coded: Any = [c.name for c in columns if c.kind != "number"]
+    if random.random() < 0.3:  # by place; such steps take arrays, too
+        coded = [columns.index(c) for c in columns if c.kind != "number"]
     last = random.choice([DecisionTreeClassifier(random_state=seed), RandomForestClassifier(4, random_state=seed)])
     if kind == "numbers":
         return last
-    if kind in ("numbers-hist", "hist-native"):
+    if kind in ("numbers-hist", "numbers-one", "hist-native"):
         return HistGradientBoostingClassifier(
             max_iter=8, min_samples_leaf=1, categorical_features="from_dtype" if words else None, learning_rate=0.7
         )
@@ -245,7 +290,8 @@ def _model(kind: str, columns: list[Told], random: Random) -> Any:
     unseen: dict[str, Any] = {"handle_unknown": "ignore"}
     encoder: Any = OneHotEncoder(**(unseen if kind == "onehot" else {}), sparse_output=random.random() < 0.5)
     if kind == "ordinal":
-        ways = ({"handle_unknown": "use_encoded_value", "unknown_value": -1}, {})
+        unseen = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
+        ways = (unseen, unseen | {"encoded_missing_value": random.choice([-2, 0, 9])}, {})
         encoder = OrdinalEncoder(**random.choice(ways))
     if kind == "target":
         encoder = TargetEncoder(cv=2, random_state=seed)

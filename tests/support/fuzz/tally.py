@@ -38,7 +38,7 @@ class Part:
     name: str
     cells: tuple[Cell, ...]
     check: Callable[[Random, int, Tally], None]
-    """Asks question `number`, the same each time for the same random numbers; raises Difference."""
+    """Asks question `number`, about `cells[number % len(cells)]`, the same each time; raises Difference."""
 
 
 def ensure(holds: bool, what: str) -> None:

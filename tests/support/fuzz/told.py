@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
 import shutil
 import warnings
@@ -24,6 +25,7 @@ class Said:
 
     code: int
     message: str
+    printed: str
     arguments: tuple[str, ...]
 
     @property
@@ -51,7 +53,7 @@ def run(*arguments: object) -> Said:
             code = ended.code
     if not isinstance(code, int) or code not in (0, 1, 2):
         raise Difference(f"exit code {code!r} of {' '.join(given)}")
-    return Said(code, complaints.getvalue(), given)
+    return Said(code, complaints.getvalue(), out.getvalue(), given)
 
 
 def fresh(path: Path) -> Path:
@@ -71,6 +73,8 @@ class Answers:
     true: list[str] | None = None
     stable: list[bool | None] | None = None
     robust: list[bool | None] | None = None
+    breaks: list[bool] | None = None
+    """Whether a row breaks relations; None where there are none."""
     answered: list[str] | None = None
     """What the guard says: a label, or that it abstains."""
 
@@ -97,7 +101,9 @@ def of_parts(folder: Path) -> Answers:
             rows += pd.read_parquet(part).to_dict("records")
         else:
             rows += list(csv.DictReader(io.StringIO(part.read_text("utf-8"), newline="")))
-    ensure([int(row["row"]) for row in rows] == list(range(len(rows))), "rows of parts are not 0, 1, 2, …")
+    for name, file in itertools.groupby(rows, lambda row: row["file"]):
+        own = [int(row["row"]) for row in file]
+        ensure(own == list(range(len(own))), f"the rows of {name} are not 0, 1, 2, …, but {own}")
     return _of_lines(rows)
 
 
@@ -107,6 +113,7 @@ def _of_lines(rows: list[dict[str, Any]]) -> Answers:
         true=[str(row["label"]) for row in rows],
         stable=[OUTCOME[row["stability"]] for row in rows],
         robust=[OUTCOME[row["robustness"]] for row in rows],
+        breaks=[bool(row["breaks"]) for row in rows] if "breaks" in rows[0] else None,
     )
 
 
