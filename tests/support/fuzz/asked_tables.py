@@ -85,6 +85,8 @@ EXTRAS = (
     "",
     "1e5",
     "two\nlines",
+    "two\r\nlines",
+    "a\rb",
     " padded ",
     "-0",
     "NaN",

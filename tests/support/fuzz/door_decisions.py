@@ -108,7 +108,13 @@ def decided(random: Random, decision: str, library: str, tally: Tally) -> int:
     classes = 3 if several else 2
     X, y, rows = data(random, classes)
     if decision == "isolation":
-        model: Any = IsolationForest(n_estimators=random.choice([2, 8]), random_state=random.randrange(99)).fit(X)
+        # With a contamination, the score of one of the rows, or a number between two, is the cut.
+        some = X[: random.choice([11, 21, 90])]
+        model: Any = IsolationForest(
+            n_estimators=random.choice([2, 8]),
+            random_state=random.randrange(99),
+            contamination=random.choice(["auto", 0.1, 0.2, 0.5]),
+        ).fit(some)
         return same_labels(tp.from_model(model), model.predict, rows, repr(model))
     if decision == "hard":
         model = model_of(library, random).fit(X, y)
@@ -135,6 +141,9 @@ def decided(random: Random, decision: str, library: str, tally: Tally) -> int:
     if decision == "tuned":
         model = TunedThresholdClassifierCV(base, cv="prefit", refit=False, thresholds=9).fit(X, y)
         return same_labels_or_refusal(model, model.predict, rows, tally)
+    if decision == "fixed" and random.random() < 0.4:  # a calibrator that rises or falls
+        labels = (rows[:150, 0] > 0) ^ (random.random() < 0.5)
+        base = CalibratedClassifierCV(FrozenEstimator(base), method="sigmoid").fit(rows[:150], labels.astype(int))
     # A probability that some row has exactly, or the number beside it.
     own = float(random.choice(base.predict_proba(rows)[:, 1].tolist()))
     threshold = random.choice(

@@ -348,6 +348,9 @@ def _judge_column(
             ensure(kind in ("int64", "float64", "bool", "decimal", "large", "uint64", "none"), "is taken for numbers")
             rows = [[math.nan if value is None else value for value in own] for own in rows]
         labels = None if _impossible(command, made, rows) else made.predict(made.frame(rows))
+        if labels is None and kind == "none":  # to files there is one kind of nothing, to encoders two
+            rows = [[*own[:f], math.nan, *own[f + 1 :]] for own in rows]
+            labels = None if _impossible(command, made, rows) else made.predict(made.frame(rows))
         ensure(labels is not None, "is taken, though the library refuses it")
         compare(
             command,

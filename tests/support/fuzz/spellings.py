@@ -71,6 +71,7 @@ FAMILIES = (
     "1"), ("1_0", "10"),
     ("0.1", "0.10", "a"), ("100000", "1e5"), ("a", "a "), (" 1234", "1234"), ("a\u00a0", "a"), ("0x10", "16"), ("b",
     "e", "?"),
+    ("two\r\nlines", "two\nlines"), ("a\rb", "a\nb", "ab"),
 )  # fmt: skip
 """Known values of a column of text that look like one another, or like something that they are not."""
 

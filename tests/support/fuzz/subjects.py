@@ -244,8 +244,8 @@ def _relations(made: Subject, rows: list[list[Any]], random: Random) -> tuple[Re
     wanted, found = random.choice([0, 1, 2]), list[Related]()
     for _ in range(20 * wanted):
         one = relation(made.columns, random)
-        broken = sum(replace(made, relations=(one,)).breaks(row) for row in rows) / len(rows)
-        if len(found) < wanted and 0.02 < broken < 0.6:
+        alone, together = ([*map(replace(made, relations=some).breaks, rows)] for some in ((one,), (*found, one)))
+        if len(found) < wanted and 0.02 < sum(alone) / len(rows) and sum(together) / len(rows) < 0.6:
             found.append(one)
     return tuple(found)
 
@@ -291,7 +291,7 @@ def _model(kind: str, columns: list[Told], random: Random) -> Any:
     encoder: Any = OneHotEncoder(**(unseen if kind == "onehot" else {}), sparse_output=random.random() < 0.5)
     if kind == "ordinal":
         unseen = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
-        ways = (unseen, unseen | {"encoded_missing_value": random.choice([-2, 0, 9])}, {})
+        ways = (unseen, unseen | {"encoded_missing_value": random.choice([-2, 9])}, {})
         encoder = OrdinalEncoder(**random.choice(ways))
     if kind == "target":
         encoder = TargetEncoder(cv=2, random_state=seed)

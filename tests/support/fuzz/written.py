@@ -53,8 +53,9 @@ class File:
 def record(row: list[str], separator: str, quoting: Any = csv.QUOTE_MINIMAL, end: str = "\n") -> str:
     """A row as a line of a text file."""
     sink = io.StringIO()
-    csv.writer(sink, delimiter=separator, quoting=quoting, lineterminator=end).writerow(row)
-    return sink.getvalue()
+    # Python quotes the ends of lines that it writes itself, and lets others stand as they are.
+    csv.writer(sink, delimiter=separator, quoting=quoting, lineterminator="\r\n").writerow(row)
+    return sink.getvalue().removesuffix("\r\n") + end
 
 
 def decimal_of(form: str) -> str:
