@@ -96,7 +96,7 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
 def _with_categories(column: Given, category: Category) -> Given:
     """A column whose values also reach the model, which knows them by itself."""
     values = tuple(dict.fromkeys((*category.values, *column.values)))
-    numbers = category.numbers if values == category.values and not column.is_category else "refused"
+    numbers = category.numbers if values == category.values and not column.is_category else "values"
     return dataclasses.replace(column, coded=True, is_category=True, values=values, numbers=numbers, own=category)
 
 
