@@ -77,7 +77,8 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
         return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
     if kinds & set("OUS"):
         dtypes = tuple(name for name in dtypes if name not in ("object", "bool"))
-        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers="refused")
+        takes: Any = "refused" if all(isinstance(value, str) for value in values) else "values"
+        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers=takes)
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     if kinds & set("mM"):
