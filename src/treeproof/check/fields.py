@@ -194,8 +194,7 @@ CATEGORY = {
 }
 COLUMN = {
     **_of(USED, low="number", high="number", missing="flag"),
-    **_of(USED, False, category=CATEGORY),
-    **_of(GIVEN, False, name="text"),
+    **{"category": Field(CATEGORY, USED, False), "name": Field("text", GIVEN, False)},
     **_of(BOUND, False, refused=["text"]),
 }
 MODEL = {

@@ -45,12 +45,11 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     if ensemble.source is None or not len(rows):
         return
     coded = [category for _, category in ensemble.categories if category.coded]
-    has_values = ensemble.takes_frames or bool(coded)
     is_table = hasattr(given, "columns")
     if hasattr(given, "dtype") and not isinstance(given, CodedRows):
         is_table |= given.dtype.kind == "O" or any(category.numbers != "codes" for category in coded)
     try:
-        labels = ensemble.source_labels(rows, given if has_values and is_table else None)
+        labels = ensemble.source_labels(rows, given if is_table and (coded or ensemble.takes_frames) else None)
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(f"the model's own predict refuses these rows: {words[:MOST_WORDS]}") from None

@@ -71,7 +71,9 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         source=_source(pipeline, steps, model, ensemble),
     )
     _compare(folded, steps, intake)
-    return folded.with_arrays(not frame or _takes_arrays(steps, folded.as_given(probe_rows(folded, 4))))
+    # What is a code to the model and a value to an encoder is nothing that an array could hold.
+    agree = all(column.own is None or column.numbers == column.own.numbers for column in columns)
+    return folded.with_arrays(not frame or (agree and _takes_arrays(steps, folded.as_given(probe_rows(folded, 4)))))
 
 
 def _as_rows_come(ensemble: Ensemble, model: Any, plan: Plan, voting: Voting | None) -> Ensemble:
@@ -146,7 +148,7 @@ def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble)
 def _takes_arrays(steps: Sequence[Any], frame: Any) -> bool:
     """Whether steps that were fitted on a data frame find their columns in arrays, too: of objects or of numbers."""
     for dtype in (object, float):
-        with warnings.catch_warnings(), suppress(ValueError, TypeError, AttributeError, IndexError, ArithmeticError):
+        with warnings.catch_warnings(), suppress(ValueError, TypeError, LookupError, ArithmeticError):
             warnings.simplefilter("ignore")
             given = frame.to_numpy(dtype=dtype)
             for step in steps:

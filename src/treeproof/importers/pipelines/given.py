@@ -77,7 +77,8 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
         return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
     if kinds & set("OUS"):
         dtypes = tuple(name for name in dtypes if name not in ("object", "bool"))
-        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers="refused")
+        takes: Any = "refused" if all(isinstance(value, str) for value in values) else "values"
+        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes, numbers=takes)
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     if kinds & set("mM"):
@@ -96,7 +97,7 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
 def _with_categories(column: Given, category: Category) -> Given:
     """A column whose values also reach the model, which knows them by itself."""
     values = tuple(dict.fromkeys((*category.values, *column.values)))
-    numbers = category.numbers if values == category.values and not column.is_category else "refused"
+    numbers = category.numbers if values == category.values and not column.is_category else "values"
     return dataclasses.replace(column, coded=True, is_category=True, values=values, numbers=numbers, own=category)
 
 
