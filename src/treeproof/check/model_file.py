@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, chain
-from operator import lt
+from operator import add, lt
 from typing import Any, NamedTuple
 
 from treeproof.check.fields import MODEL, check
@@ -83,7 +83,7 @@ class Model:
         rule, n = self.rule, len(self.base)
         members = rule.get("members", ())
         above_0 = [rule["divisor"], rule["steepness"], *(member["divisor"] for member in members)]
-        if not min(above_0) > 0:
+        if not min(above_0) > 0 or any(member["weight"] < 0 for member in members):
             raise Rejected("the model's rule is none")
         if (n, self.n_classes) != (1, 2) if rule["decision"] == "cut" else n != self.n_classes:
             raise Rejected(f"the model has {n} scores for {self.n_classes} classes")
@@ -91,8 +91,6 @@ class Model:
         counts = [member["n_trees"] for member in members]
         if members and not (is_plain and min(counts) >= 1 and sum(counts) == len(self.trees)):
             raise Rejected("the model's members are not its trees")
-        if any(member["weight"] < 0 for member in members):
-            raise Rejected("a member of the model has a weight below 0")
 
     def _check_nodes(self) -> None:
         """Rejects scores that the library does not hold, and tests that are none."""
@@ -315,9 +313,8 @@ class Model:
         if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER or rule["steepness"] > 2**60:
             return 3 * largest + 1
         # Quotients and products below all normal numbers are rounded by the least of all numbers.
-        least = Fraction(1, 2 ** (149 if single else 1074)) * (
-            divisor + sum(1 + Fraction(m["weight"]) for m in members)
-        )
+        smallest = Fraction(1, 2 ** (149 if single else 1074))
+        least = smallest * (divisor + sum(1 + Fraction(member["weight"]) for member in members))
         margin = 2 * (n_added + 8) * step * own + 2 * least
         if rule["decision"] == "softmax":
             margin += 32 * step * divisor
@@ -398,10 +395,7 @@ def class_of(rule: Mapping[str, Any], scores: list[float]) -> int:
         return int(scores[0] > rule["cut"])
     if rule["decision"] == "softmax":
         powers = [rounded(math.exp(rounded(score - max(scores)))) for score in scores]
-        total = 0.0
-        for power in powers:
-            total += power  # one after the other, as `sum` need not
-        total = rounded(total)
+        total = rounded(reduce(add, powers))  # one after the other, as `sum` need not
         scores = [rounded(power / total) for power in powers]
     elif rule["decision"] == "sigmoid":
         scores = [rounded(_sigmoid(rule["steepness"] * score)) for score in scores]

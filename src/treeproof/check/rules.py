@@ -516,34 +516,27 @@ def _end(box: Box, weights: Weights | None, op: int, steps: Steps) -> None:
         if not (rate >= 0 and _closes_by_spending(box, rate)):
             _close(box, weights)
     elif op == DECIDED:
-        _check_decided(box)
+        _settle(box, lambda: _is_decided(box))
     else:
         raise Rejected(f"there is no step {op}")
 
 
 def _close(box: Box, weights: Weights | None) -> None:
-    if not _is_closed(box, weights):
+    _settle(box, lambda: box.is_closed or (weights is not None and Weighed(box, weights).is_closed))
+
+
+def _settle(box: Box, is_settled: Callable[[], bool]) -> None:
+    """Rejects a box of which that is not true, also where prices are not rounded."""
+    if not is_settled():
         box.pay_exactly()
-        if not _is_closed(box, weights):
-            raise Rejected(f"a box may give {box.bound}, which is not below {box.claim.needed}")
-
-
-def _is_closed(box: Box, weights: Weights | None) -> bool:
-    return box.is_closed or (weights is not None and Weighed(box, weights).is_closed)
-
-
-def _check_decided(box: Box) -> None:
-    if not _is_decided(box):
-        box.pay_exactly()
-    if not box.is_empty and not _is_decided(box):
-        raise Rejected("a box called decided leaves a choice between leaves, or a label that the attacker wants")
+    if not (box.is_empty or is_settled()):
+        raise Rejected(f"a box may give {box.bound}, which is not below {box.claim.needed}, or has a choice of leaves")
 
 
 def _is_decided(box: Box) -> bool:
     """Whether a box leaves one leaf of each tree, and these keep the label."""
-    return all(len({leaf.kind for leaf in leaves}) == 1 for leaves in box.trees) and box.claim.keeps_label(
-        [leaves[0] for leaves in box.trees]
-    )
+    is_one = all(len({leaf.kind for leaf in leaves}) == 1 for leaves in box.trees)
+    return is_one and box.claim.keeps_label([leaves[0] for leaves in box.trees])
 
 
 def halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:

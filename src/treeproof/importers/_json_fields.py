@@ -59,7 +59,7 @@ def text_of(value: Any, where: str) -> str:
 def numbers_of(values: Any, where: str, check: Callable[[Any, str], Any] = number_of) -> list[Any]:
     """The list as it is, if it holds nothing but numbers; NumPy would take "1" and true for some."""
     if not isinstance(values, list):
-        raise InvalidInput(f"{where} must be a list{' of numbers' * (check is number_of)}, got {values!r}")
+        raise InvalidInput(f"{where} must be a list{' of numbers' * (check is not text_of)}, got {values!r}")
     for value in values:
         check(value, where)
     return values
