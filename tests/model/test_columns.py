@@ -224,3 +224,30 @@ def test_what_is_missing_in_a_file_is_what_pandas_reads(missing: Any, tmp_path: 
     for name, read in (("m.csv", pd.read_csv), ("m.parquet", pd.read_parquet)):
         rows = read_table(tmp_path / name).rows(model)
         assert (model.predict(rows) == pipe.predict(read(tmp_path / name))).all()
+
+
+def test_text_in_arrays_of_models_that_take_codes_is_no_value() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    text = pd.Categorical(["1234", "01234"] * 20, categories=["1234", "01234"])
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 10, "k": text})
+    model = xgboost.XGBClassifier(n_estimators=2, enable_categorical=True, min_child_weight=0, n_jobs=1)
+    ensemble = tp.from_model(model.fit(X, [1, 0] * 20))
+    # XGBoost makes the number 1234 of it, a code that it never saw.
+    with pytest.raises(tp.InvalidInput, match="'1234' is not a number"):
+        ensemble.predict(np.array([[0.0, "1234"]], dtype=object))
+    codes = np.array([[0.0, 0], [0.0, 1]], dtype=object)
+    assert ensemble.predict(codes).tolist() == ensemble.predict(X[:2]).tolist() == [1, 0]
+    handed_out = tp.verify(ensemble, X[:2], [1, 0], tp.Attacker.l0(1)).X
+    assert ensemble.predict(handed_out).tolist() == [1, 0]
+
+
+def test_sparse_frames_with_missing_values_are_refused_and_others_are_not() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [0.0] * 4})
+    ensemble = tp.from_model(DecisionTreeClassifier(random_state=0).fit(X, [0, 0, 0, 1]))
+    sparse = X.astype(pd.SparseDtype("float64", 0.0))
+    assert ensemble.predict(sparse).tolist() == ensemble.source.predict(sparse).tolist()
+    sparse = X.replace(1.0, np.nan).astype(pd.SparseDtype("float64", 0.0))
+    # scikit-learn's trees see nothing missing in the sparse matrix that is made of it.
+    assert ensemble.source.predict(sparse).tolist() != ensemble.source.predict(sparse.sparse.to_dense()).tolist()
+    with pytest.raises(tp.InvalidInput, match=r"to_dense"):
+        ensemble.predict(sparse)

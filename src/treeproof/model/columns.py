@@ -91,7 +91,8 @@ class Category(FieldsOnly):
             code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
-        if code is None and self.by_text and not isinstance(value, (str, int, np.integer)):
+        is_text = isinstance(value, (str, int, np.integer)) and text_of(value) is not None
+        if code is None and self.by_text and not is_text:
             return -1.0  # which text it would have been in training is anyone's guess
         if code is None:
             return float(len(self.values)) if self.unseen else -1.0
@@ -168,7 +169,7 @@ class Column:
             return numbers
         if cells.are_numbers and category.numbers == "refused":
             raise InvalidInput(f"{cells.column} holds numbers, and the model knows text there: {some_of(self.values)}")
-        if cells.are_numbers and category.numbers == "codes" and cells.in_array:
+        if cells.in_array and category.numbers == "codes":
             return cells.numbers()
         codes = cells.by_value(cells.coder(category))
         for row in np.flatnonzero(codes == -1.0)[:1].tolist():
@@ -183,6 +184,8 @@ class Cells:
         """`called` is the column's name, or its position; `dtype` its type if the values do not say."""
         self.values, self.called, self._dtype = values, called, dtype
         self.column, self.in_array = f"column {called}", isinstance(values, np.ndarray)
+        # What treeproof hands out as objects are values, and no codes.
+        self.in_array &= not (isinstance(values, CodedRows) and values.dtype == object)
 
     @property
     def dtype(self) -> str:
@@ -346,7 +349,9 @@ def text_of(value: Any) -> str | None:
     """The text of a value that a model knows by its text: that of whole numbers has no point; None for other things."""
     if isinstance(value, str):
         return value
-    whole = isinstance(value, (int, np.integer, np.bool_)) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, int):  # CatBoost fails at others
+        return str(int(value)) if -(2**63) <= value < 2**63 else None
+    whole = isinstance(value, (np.integer, np.bool_)) or (isinstance(value, float) and value.is_integer())
     return str(int(value)) if whole else None
 
 

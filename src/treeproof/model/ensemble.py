@@ -406,10 +406,14 @@ class Ensemble(FieldsOnly):
             self._check_columns([str(name) for name in names])
         if len(names) != self.n_features:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
-        for column, name, dtype in zip(self.columns, names, getattr(X, "dtypes", ()), strict=False):
+        types = list(map(str, getattr(X, "dtypes", ())))
+        if types and all(dtype.startswith("Sparse") for dtype in types) and X.isna().to_numpy().any():
+            # scikit-learn makes a sparse matrix of it, in which its trees do not see what is missing.
+            raise InvalidInput("X is sparse and has missing values; pass X.sparse.to_dense()", argument="X")
+        for column, name, dtype in zip(self.columns, names, types, strict=False):
             own = column.category
             # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
-            if str(dtype) == "category" and (own is None or not (own.coded or self.takes_frames)):
+            if dtype == "category" and (own is None or not (own.coded or self.takes_frames)):
                 way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if own else ""
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
