@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import treeproof as tp
+from treeproof.model.columns import CodedRows
 from treeproof.model.groups import Group, Grouped, group_columns
 from treeproof.results.verdicts import Outcome
 
@@ -87,7 +88,7 @@ def test_the_grouped_forest_is_the_folded_pipeline() -> None:
     theirs = native.check_rows(given.frame)
     assert np.array_equal(rows[:, order], theirs)
     rng = np.random.default_rng(0)
-    mixed = np.column_stack([rng.permutation(column) for column in theirs.T])
+    mixed = np.column_stack([rng.permutation(column) for column in theirs.T]).view(CodedRows)
     assert np.array_equal(native.scores(mixed), groups.ensemble.scores(mixed[:, np.argsort(order)]))
     own = groups.ungroup(mixed[:, np.argsort(order)])
     assert np.array_equal(native.predict(mixed), given.forest.predict(pd.DataFrame(own, columns=list(given.dummies))))
