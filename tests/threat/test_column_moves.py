@@ -525,7 +525,7 @@ def test_rules_are_applied_while_they_fit_and_values_stay_in_the_domain() -> Non
 
 def test_chains_without_end_are_refused() -> None:
     moves = ColumnMoves(EVERYWHERE, rules=(BoundRule(1, None, None, (Fraction(1), Fraction(1))),))
-    with pytest.raises(InvalidInput, match="give the attacker a domain, or a budget"):
+    with pytest.raises(InvalidInput, match="give the attacker a domain, fewer rules, or a budget"):
         moves.price(0.0, 0.0, 0.5)
 
 

@@ -169,7 +169,8 @@ class Column:
             return numbers
         if cells.are_numbers and category.numbers == "refused":
             raise InvalidInput(f"{cells.column} holds numbers, and the model knows text there: {some_of(self.values)}")
-        if cells.in_array and category.numbers == "codes":
+        # Libraries that have categories of pandas make numbers of whatever an array of objects holds.
+        if cells.in_array and category.numbers == "codes" and (cells.are_numbers or category.dtype[:8] == "category"):
             return cells.numbers()
         codes = cells.by_value(cells.coder(category))
         for row in np.flatnonzero(codes == -1.0)[:1].tolist():

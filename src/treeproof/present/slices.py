@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
@@ -87,7 +88,7 @@ def cut_slice(
         ensemble = ensemble.without_source()
     decided = verify(
         ensemble,
-        rows,
+        rows.view(CodedRows),
         ensemble.classes[labels],
         attacker,
         epsilon=epsilon,

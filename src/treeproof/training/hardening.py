@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import as_ensemble
 from treeproof.importers.leaf_values import LeafWriter
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.ceilings import Ceiling
@@ -146,7 +147,7 @@ class _Labelled:
 
     @classmethod
     def of(cls, ensemble: Ensemble, X: Any, y: Any) -> _Labelled:
-        rows, label = ensemble.check_rows(X), ensemble.class_index(y)
+        rows, label = ensemble.check_rows(X).view(CodedRows), ensemble.class_index(y)
         if len(rows) != len(label):
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(label)} labels; give one label per row")
         if not len(label):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.model.columns import CodedRows
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker, check_attacker
@@ -50,7 +51,7 @@ class ExactScorer:
         if known.any():
             result = verify(
                 ensemble,
-                rows[known],
+                rows[known].view(CodedRows),
                 labels[known],
                 self.attacker,
                 epsilon=self.epsilon,
