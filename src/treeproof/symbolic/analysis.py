@@ -224,17 +224,17 @@ def analyze(
     attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])
     attacks = attacks[unique_rows(attacks)]
     n_ended = len(attacks)
-    left = [lane.open_attacks() for lane in lanes if lane.n_open]
+    left = [lane.open_attacks() for lane in lanes if lane.count("n_open")]
     if left:
         candidates = np.concatenate(left)
         attacks = np.concatenate((attacks, candidates[unique_rows(candidates)]))
     return Analysis(
         ensemble=ensemble.without_source(),
         attacker=attacker,
-        iterations=max((lane.iteration for lane in lanes), default=0),
+        iterations=max((lane.count("iteration") for lane in lanes), default=0),
         stopped=_reason(limits, lanes),
         seconds=clock.now() - began,
-        splits=sum(lane.n_splits for lane in lanes),
+        splits=sum(lane.count("n_splits") for lane in lanes),
         history=None if tracker is None else tracker.history(),
         n_jobs=n_threads,
         _compiled=compiled,
@@ -290,10 +290,10 @@ def _iterate(
     step = ROUND if tracker is None else 1
     reached = 0
     while reached < until:
-        left = [lane for lane in lanes if lane.n_open and not lane.full]
+        left = [lane for lane in lanes if lane.count("n_open") and not lane.full]
         if not left or limits.is_over():
             return
-        say(f"iteration {reached}, {sum(lane.n_open for lane in left):,} symbolic attacks to split")
+        say(f"iteration {reached}, {sum(lane.count('n_open') for lane in left):,} symbolic attacks to split")
         reached = min(until, reached + step)
         workers.run([partial(lane.run, reached) for lane in left])
         if tracker is not None and not limits.stop[0]:
@@ -302,7 +302,7 @@ def _iterate(
 
 
 def _reason(limits: Limits, lanes: list[Lane]) -> str:
-    if not any(lane.n_open for lane in lanes):
+    if not any(lane.count("n_open") for lane in lanes):
         return "complete"
     if limits.interrupted:
         return "interrupted"
