@@ -15,10 +15,12 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
+from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.patience import in_time
 from treeproof.results.attacker_words import attacker_on_model
+from treeproof.results.verdicts import differ
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.binding import with_own_goal
@@ -89,6 +91,17 @@ class Request:
     def told(self) -> AbstractContextManager[None]:
         """Inside `with`, a SoundnessError calls rows as the user's data frame does, too."""
         return counted(index=None if self.given is None else self.given.index)
+
+    def like_given(self, rows: FloatArray) -> Any:
+        """What the rows have become, in the user's own values: a data frame if they were one."""
+        if self.given is None:
+            return in_own_values(rows, self.ensemble.categories)
+        return changed_frame(self.given, rows, differ(rows, self.X), self.ensemble.categories)
+
+    @property
+    def about_model(self) -> tuple[str, str, tuple[str, ...] | None]:
+        """Where the model comes from, its fingerprint, and the names of its features."""
+        return self.ensemble.origin, self.ensemble.fingerprint.hex(), self.ensemble.feature_names
 
     @property
     def attacker_words(self) -> str:
