@@ -29,7 +29,7 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.verification.cheapest import who_pays
-from treeproof.verification.request import Request
+from treeproof.verification.request import Request, RowTask
 from treeproof.verification.valid_rows import Columns
 
 ROWS = 64
@@ -37,17 +37,13 @@ ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows; it travels to other processes, so it carries no model."""
+class _Task(RowTask):
+    """A few rows to change."""
 
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    X: FloatArray
     within: bool
     k: int
     sizes: FloatArray | None
     """ε for each feature; None: changes need not be resilient."""
-    limits: Limits
 
 
 def counterfactual(
@@ -100,7 +96,7 @@ def counterfactual(
         sizes = around.sizes
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(threat, rows, asked.X[rows], within, number, sizes, limits) for rows in groups]
+    tasks = [_Task(threat, limits, rows, asked.X[rows], asked.y[rows], within, number, sizes) for rows in groups]
     found: dict[int, list[Change]] = {}
     with progress_bar(progress, len(asked.X)) as advance, asked.told():
 

@@ -30,7 +30,7 @@ from treeproof.threat.relations import Relation
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks
 from treeproof.verification.proofs import RowProofs, check_limit
-from treeproof.verification.request import Request
+from treeproof.verification.request import Request, RowTask
 from treeproof.verification.rows import keeps_label
 from treeproof.verification.valid_rows import search_for
 
@@ -106,15 +106,10 @@ class CheapestAttacks:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows; it travels to other processes, so it carries no model."""
+class _Task(RowTask):
+    """A few rows to attack."""
 
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
-    X: FloatArray
     within: bool
-    limits: Limits
     attacker: Attacker
     """With what he can pay for at most."""
     proof_limit: int
@@ -169,7 +164,7 @@ def cheapest_attack(
     groups = in_groups(len(asked.X), ROWS)
     threat = asked.threat if within else asked.threat.without_limits()
     attacker = asked.attacker if within else asked.attacker.without_limits
-    tasks = [_Task(threat, rows, asked.X[rows], within, limits, attacker, most) for rows in groups]
+    tasks = [_Task(threat, limits, rows, asked.X[rows], asked.y[rows], within, attacker, most) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
     with progress_bar(progress, len(asked.X)) as advance, _proof_file(proofs, asked, attacker) as file, asked.told():

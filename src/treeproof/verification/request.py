@@ -131,6 +131,19 @@ class Request:
         return in_time(is_over, work, None)
 
 
+@dataclass(frozen=True, eq=False)
+class RowTask:
+    """A few rows; it travels to other processes, so it carries no model."""
+
+    threat: Threat
+    limits: Limits
+    numbers: npt.NDArray[np.int64]
+    """Those that the caller counts the rows by."""
+    X: FloatArray
+    y: npt.NDArray[np.int64]
+    """The index of each row's label."""
+
+
 def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:
     """One or more classes of the model, in its order; InvalidInput for anything else."""
     known = ensemble.classes.tolist()

@@ -91,7 +91,7 @@ class Verifier:
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(right)} labels; give one label per row")
         limits = Limits(timeout=self._timeout)
         asked = Rows(
-            self.attacker, self._threat, np.arange(len(rows)), rows, predicted, right, self._epsilons, limits
+            self._threat, limits, np.arange(len(rows)), rows, right, self.attacker, predicted, self._epsilons
         )  # fmt: skip
         with counted(asked.numbers):
             table = decide_rows(ensemble, asked)
