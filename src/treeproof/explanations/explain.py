@@ -143,9 +143,8 @@ def _check_words(X: Any, kind: Any, inflate: Any, order: Any, against: bool) -> 
 def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any, missing: Any) -> Attacker:
     """Who may change columns: the user's attacker, or anybody within the domain."""
     if attacker is not None:
-        for name, given in (("domain", domain), ("missing", missing)):
+        for name, given, own in (("domain", domain, "domain="), ("missing", missing, "blank=")):
             if given is not None:
-                own = "domain=" if name == "domain" else "blank="
                 raise InvalidInput(
                     f"{name}= is for explanations without an attacker",
                     argument=name,

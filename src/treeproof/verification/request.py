@@ -16,7 +16,7 @@ from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.columns import changed_frame, in_own_values
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.patience import in_time
 from treeproof.results.attacker_words import attacker_on_model
@@ -64,9 +64,7 @@ class Request:
         return cls._bound(model, X, attacker, None, relations, are_all=False)._labelled(y, actors)
 
     def _labelled(self, y: Any, actors: Any) -> Request:
-        labels = self.ensemble.class_index(y)
-        if len(labels) != len(self.X):
-            raise InvalidInput(f"X has {len(self.X)} rows and y has {len(labels)} labels; give one label per row")
+        labels = labels_for(self.ensemble, y, len(self.X))
         return replace(self, y=labels, actors=None if actors is None else as_actors(actors, self.ensemble))
 
     @classmethod
