@@ -122,7 +122,7 @@ class Searches:
         asked, proofs = self._asked, RowProofs()
         rows, limits = np.arange(len(asked.X)), Limits(timeout=self._seconds)
         every = Rows(
-            asked.attacker, asked.threat, rows, asked.X, self._labels, asked.y, self._bound, limits, limit
+            asked.threat, limits, rows, asked.X, asked.y, asked.attacker, self._labels, self._bound, limit
         )  # fmt: skip
         decide_rows(asked.ensemble, every, proofs)
         assert len(proofs.rows) == (len(rows) if limit else 0)

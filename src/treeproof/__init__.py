@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from treeproof.model.columns import Column as Column
     from treeproof.model.ensemble import Ensemble as Ensemble
     from treeproof.present import plots as plots
-    from treeproof.present.report import report_html as report_html
-    from treeproof.present.report import write_report as write_report
+    from treeproof.present.report import *  # noqa: F403
     from treeproof.results.ceilings import Ceiling as Ceiling
     from treeproof.results.counterfactuals import Counterfactual as Counterfactual
     from treeproof.results.counterfactuals import Counterfactuals as Counterfactuals
@@ -55,24 +54,11 @@ if TYPE_CHECKING:
     from treeproof.threat.relations import not_ as not_
     from treeproof.threat.relations import one_of as one_of
     from treeproof.threat.relations import read_relations as read_relations
-    from treeproof.threat.suggest import AttackerSuggestion as AttackerSuggestion
-    from treeproof.threat.suggest import Suggestion as Suggestion
-    from treeproof.threat.suggest import Suggestions as Suggestions
-    from treeproof.threat.suggest import suggest_attacker as suggest_attacker
-    from treeproof.threat.suggest import suggest_relations as suggest_relations
-    from treeproof.training import RobustBoostingClassifier as RobustBoostingClassifier
-    from treeproof.training import RobustForestClassifier as RobustForestClassifier
-    from treeproof.training import RobustTreeClassifier as RobustTreeClassifier
-    from treeproof.training import ceiling as ceiling
-    from treeproof.training import harden as harden
-    from treeproof.training import resilience_scorer as resilience_scorer
-    from treeproof.training import robust_accuracy_scorer as robust_accuracy_scorer
+    from treeproof.threat.suggest import *  # noqa: F403
+    from treeproof.training import *  # noqa: F403
     from treeproof.verification.cheapest import CheapestAttacks as CheapestAttacks
     from treeproof.verification.cheapest import cheapest_attack as cheapest_attack
-    from treeproof.verification.radii import ResilienceCurve as ResilienceCurve
-    from treeproof.verification.radii import resilience_curve as resilience_curve
-    from treeproof.verification.radii import resilience_radius as resilience_radius
-    from treeproof.verification.radii import robustness_radius as robustness_radius
+    from treeproof.verification.radii import *  # noqa: F403
     from treeproof.verification.table import verify_table as verify_table
     from treeproof.verification.verifier import Verifier as Verifier
     from treeproof.verification.verify import verify as verify

@@ -38,6 +38,7 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.backwards import backwards
 from treeproof.threat.threat import Threat
 from treeproof.verification.possible import bind_possible
+from treeproof.verification.request import RowTask
 from treeproof.verification.valid_rows import search_for
 
 BoolArray = npt.NDArray[np.bool_]
@@ -345,7 +346,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         workers = n_workers(self.n_jobs) if len(rows) > MIN_ROWS else 1
         size = int(np.clip(len(rows) // (4 * workers), MIN_ROWS, MAX_ROWS)) if workers > 1 else MAX_ROWS
         groups = in_groups(len(rows), size)
-        tasks = [_Task(self._threat, group, rows[group], index[group], limits) for group in groups]
+        tasks = [RowTask(self._threat, limits, group, rows[group], index[group]) for group in groups]
 
         def take(_: int, answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:
             proved[answer[0]] = answer[1]
@@ -358,21 +359,10 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return proved
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows to decide; it travels to other processes, so it carries no model."""
-
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    X: FloatArray
-    index: npt.NDArray[np.int64]
-    limits: Limits
-
-
-def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], BoolArray]:
+def _answer(ensemble: Ensemble, task: RowTask) -> tuple[npt.NDArray[np.int64], BoolArray]:
     """The numbers of a task's rows, and whether each is proved stable; runs in whichever worker joblib chose."""
     search = search_for(ensemble, task.threat, task.limits)
-    decided = search.decide(task.X, np.zeros(ensemble.n_features), task.index)
+    decided = search.decide(task.X, np.zeros(ensemble.n_features), task.y)
     return task.numbers, decided.outcome == Outcome.PROVED
 
 

@@ -15,13 +15,12 @@ from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
 from treeproof.explanations.resilient import ResilientFinder, refuse_sums
 from treeproof.importers import as_ensemble
-from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.patience import in_time
 from treeproof.results.asked import units_of
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
-from treeproof.results.verdicts import Outcome, differ
+from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
@@ -29,8 +28,8 @@ from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
-from treeproof.verification.cheapest import refuse_free
-from treeproof.verification.request import Request
+from treeproof.verification.cheapest import who_pays
+from treeproof.verification.request import Request, RowTask
 from treeproof.verification.valid_rows import Columns
 
 ROWS = 64
@@ -38,17 +37,13 @@ ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows; it travels to other processes, so it carries no model."""
+class _Task(RowTask):
+    """A few rows to change."""
 
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    X: FloatArray
     within: bool
     k: int
     sizes: FloatArray | None
     """ε for each feature; None: changes need not be resilient."""
-    limits: Limits
 
 
 def counterfactual(
@@ -101,7 +96,7 @@ def counterfactual(
         sizes = around.sizes
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(threat, rows, asked.X[rows], within, number, sizes, limits) for rows in groups]
+    tasks = [_Task(threat, limits, rows, asked.X[rows], asked.y[rows], within, number, sizes) for rows in groups]
     found: dict[int, list[Change]] = {}
     with progress_bar(progress, len(asked.X)) as advance, asked.told():
 
@@ -113,9 +108,7 @@ def counterfactual(
     left = [row for row in range(len(asked.X)) if row not in found]
     found.update(zip(left, _unsearched(asked.ensemble, threat, asked.X[left], sizes) if left else [], strict=True))
     about = Wanted(
-        asked.ensemble.origin,
-        asked.ensemble.fingerprint.hex(),
-        asked.ensemble.feature_names,
+        *asked.about_model,
         tuple(asked.ensemble.classes[list(threat.goal)].tolist()),
         attacker,
         within,
@@ -148,11 +141,8 @@ def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, r
             argument="to",
             way_out="leave goal= out",
         )
-    refuse_free(attacker, "give it costs= or a budget=, or use Attacker.lp")
+    attacker = who_pays(attacker, within, "give it costs= or a budget=, or use Attacker.lp")
     attacker = attacker.with_goal(_labels(to, ensemble))
-    if attacker.power is not None and not within and attacker.radius == 0:
-        # The radius only matters within it, but 0 would mean that no feature can be touched.
-        attacker = attacker.with_radius(1.0)
     asked = Request.unlabelled(ensemble, X, attacker, None, relations)
     broken = asked.threat.relations.which_broken(asked.X) if asked.threat.relations else []
     if broken:
@@ -219,7 +209,7 @@ class _Result:
         self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
         self._units = units_of(asked.ensemble, threat.relations)
-        self._labels = self._replayed()
+        self._labels, self._own = self._replayed(), asked.like_given(asked.X)
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
 
@@ -242,9 +232,7 @@ class _Result:
         for row, some in enumerate(self._found):
             if rank < len(some):
                 rows[row] = some[rank].row
-        if self._asked.given is None:
-            return in_own_values(rows, self._ensemble.categories)
-        return changed_frame(self._asked.given, rows, differ(rows, self._asked.X), self._ensemble.categories)
+        return self._asked.like_given(rows)
 
     def all(self, about: Wanted, began: float, limits: Limits) -> Counterfactuals:
         """The counterfactuals of all rows."""
@@ -278,14 +266,9 @@ class _Result:
             if unit.is_group:
                 found[unit.name] = unit.value_in(before), unit.value_in(after)
             else:
-                old, new = (self._value(rows, row, unit.features[0]) for rows in (self._own_rows, self._like_x[rank]))
+                old, new = (self._value(rows, row, unit.features[0]) for rows in (self._own, self._like_x[rank]))
                 found[unit.name] = old, new
         return found
-
-    @property
-    def _own_rows(self) -> Any:
-        given = self._asked.given
-        return in_own_values(self._asked.X, self._ensemble.categories) if given is None else given
 
     def _value(self, rows: Any, row: int, f: int) -> Any:
         """One value of rows like X, as Python has it."""

@@ -17,7 +17,6 @@ from treeproof.explanations.reasons import dropping_order, reason
 from treeproof.explanations.smallest import contrastive, smallest
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range, Unit
 from treeproof.results.explanations import Explanation, Explanations
 from treeproof.results.verdicts import Outcome
@@ -28,22 +27,17 @@ from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY
 from treeproof.threat.settings import as_prices
-from treeproof.threat.threat import Threat
-from treeproof.verification.request import Request
+from treeproof.verification.request import Request, RowTask
 
 ROWS = 16
 """Rows per task."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows, and what is asked about them; it travels to other processes, so it carries no model."""
+class _Task(RowTask):
+    """A few rows, and what is asked about them."""
 
     kind: Kind
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    X: FloatArray
-    limits: Limits
     order: npt.NDArray[np.int64]
     inflate: bool
 
@@ -110,7 +104,7 @@ def explain(
     )  # fmt: skip
     numbers = dropping_order(asked.ensemble, about.units, order)
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(kind, asked.threat, rows, asked.X[rows], limits, numbers, inflate) for rows in groups]
+    tasks = [_Task(asked.threat, limits, rows, asked.X[rows], asked.y[rows], kind, numbers, inflate) for rows in groups]
     found = [_Made(_unfinished(kind, len(about.units)))] * len(asked.X)
     with progress_bar(progress, len(asked.X), "explaining") as advance, asked.told():
 
@@ -149,9 +143,8 @@ def _check_words(X: Any, kind: Any, inflate: Any, order: Any, against: bool) -> 
 def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any, missing: Any) -> Attacker:
     """Who may change columns: the user's attacker, or anybody within the domain."""
     if attacker is not None:
-        for name, given in (("domain", domain), ("missing", missing)):
+        for name, given, own in (("domain", domain, "domain="), ("missing", missing, "blank=")):
             if given is not None:
-                own = "domain=" if name == "domain" else "blank="
                 raise InvalidInput(
                     f"{name}= is for explanations without an attacker",
                     argument=name,

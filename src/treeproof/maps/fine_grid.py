@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,22 +64,11 @@ class FineGrid:
             _FineFeature.of(ensemble, threat, f, bool(movable[f]), float(low[f]), float(high[f]))
             for f in range(ensemble.n_features)
         ]
-        counts = np.array([len(one.bounds) for one in features])
-        grid = Grid(
-            np.concatenate([one.bounds for one in features]), np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        )
-        return cls(
-            bounds=grid,
-            start=np.concatenate(([0], np.cumsum(counts + 1))).astype(np.int64),
-            own=np.concatenate([one.own for one in features]),
-            reach_low=np.concatenate([one.reach_low for one in features]),
-            reach_high=np.concatenate([one.reach_high for one in features]),
-            sure=np.concatenate([one.sure for one in features]),
-            away=movable & threat.away,
-            gaps=_gaps(ensemble, threat),
-            low=low,
-            high=high,
-        )
+        begin = np.cumsum([0, *(len(one.bounds) for one in features)], dtype=np.int64)
+        bounds, own, first, last, sure = (np.concatenate(parts) for parts in zip(*features, strict=True))
+        start = begin + np.arange(len(begin))  # there is one cell more than there are bounds
+        away, gaps = movable & threat.away, _gaps(ensemble, threat)
+        return cls(Grid(bounds, begin), start, own, first, last, sure, away, gaps, low, high)
 
     @property
     def n_features(self) -> int:
@@ -91,8 +81,7 @@ class FineGrid:
         return self.bounds.n_cells
 
 
-@dataclass(frozen=True, eq=False)
-class _FineFeature:
+class _FineFeature(NamedTuple):
     """One feature's part of a FineGrid."""
 
     bounds: FloatArray

@@ -26,7 +26,7 @@ from treeproof.maps.partition import Partition, cut_table, list_leaves
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.agreement import SpotCheck, check_agreement, check_on_probes
 from treeproof.model.columns import Category, in_own_values
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.one_row import one_row
 from treeproof.model.per_feature import PerFeature, as_pair
@@ -254,9 +254,7 @@ class StabilityMap(FieldsOnly):
     def resilience_outcomes(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.int8]:
         """Per row the Outcome of resilience: proved if right and covered, refuted if wrong or near an unstable row."""
         rows = self._rows(X)
-        labels = self.ensemble.class_index(y)
-        if len(labels) != len(rows):
-            raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
+        labels = labels_for(self.ensemble, y, len(rows))
         met = self._meet(rows, epsilon)
         outcome = np.array([Outcome.PROVED, Outcome.REFUTED, Outcome.UNKNOWN], dtype=np.int8)[met]
         outcome[self.ensemble.predict_index(rows) != labels] = Outcome.REFUTED

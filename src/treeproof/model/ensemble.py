@@ -551,3 +551,11 @@ class Ensemble(FieldsOnly):
             f"Ensemble({visible(self.origin)}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
             f"{self.n_classes} classes{f'; {visible(self.decision_text)}' if self.decided else ''})"
         )
+
+
+def labels_for(ensemble: Ensemble, y: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.int64]:
+    """The index of each row's label in `classes`; there must be one for each of so many rows."""
+    labels = ensemble.class_index(y)
+    if len(labels) != n_rows:
+        raise InvalidInput(f"X has {n_rows} rows and y has {len(labels)} labels; give one label per row")
+    return labels

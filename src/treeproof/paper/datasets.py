@@ -37,40 +37,34 @@ class DataSet:
     """Names that its file may have in a folder."""
     rows: int
     features: int
-    ordered: bool
-    """Whether the order of the rows decides which of them are chosen; if not, any order gives the same split."""
     content: str
     """The checksum of the rows and labels."""
-    elsewhere: str
+    ordered: bool = False
+    """Whether the order of the rows decides which of them are chosen; if not, any order gives the same split."""
+    elsewhere: str = "put LIBSVM's file, from its page of binary data sets, into a folder and give that folder"
     """What to do if no source has the rows."""
 
-
-LIBSVM = "put LIBSVM's file, from its page of binary data sets, into a folder and give that folder"
 
 DATA_SETS = {
     "diabetes": DataSet(
         ("diabetes.csv",),
         768,
         8,
-        False,
         "766ecaf440b7888b2eddb07e63ceb48a3415b08c6ffa9c30c7624593b4be3a9b",
-        "pip install 'treeproof[datasets]'",
+        elsewhere="pip install 'treeproof[datasets]'",
     ),
     "breast-cancer": DataSet(
         ("breast-cancer.libsvm", "breast-cancer"),
         683,
         10,
-        False,
         "046a527631f16b3a4febf9e05b4ce2bd9cfe3d9c89b205a6e6e72a3fb2f3b77e",
-        LIBSVM,
     ),
     "cod-rna": DataSet(
         ("cod-rna.libsvm.xz", "cod-rna.libsvm", "cod-rna"),
         59535,
         8,
-        True,
         "5516215d6ca759af82259f1d15759c5b8ad90a8e9e3fbb1043e75c1ad33b27d7",
-        LIBSVM,
+        ordered=True,
     ),
 }
 

@@ -15,7 +15,7 @@ from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_on_probes
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.tabled import frame_or_rows
 from treeproof.run import clock
@@ -160,11 +160,8 @@ class Analysis:
         return rows
 
     def _correct(self, X: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        labels = self.ensemble.class_index(y)
         predicted = self.ensemble.predict_index(X)
-        if len(labels) != len(predicted):
-            raise InvalidInput(f"X has {len(predicted)} rows and y has {len(labels)} labels; one per row each")
-        return np.asarray(predicted == labels)
+        return np.asarray(predicted == labels_for(self.ensemble, y, len(predicted)))
 
     def __repr__(self) -> str:
         return (
@@ -206,7 +203,9 @@ def analyze(
     (True, True)
     """
     began = clock.now()
-    max_bytes = _renamed_limit(max_bytes, max_memory)
+    if max_memory is not None:
+        warn_renamed("max_memory", "max_bytes")
+        max_bytes = max_memory
     ensemble, compiled = _prepared(model, attacker, voting, missing)
     until = as_count(max_iterations, "max_iterations", least=0)
     limits = Limits.of(max_seconds=max_seconds)
@@ -224,17 +223,17 @@ def analyze(
     attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])
     attacks = attacks[unique_rows(attacks)]
     n_ended = len(attacks)
-    left = [lane.open_attacks() for lane in lanes if lane.n_open]
+    left = [lane.open_attacks() for lane in lanes if lane.count("n_open")]
     if left:
         candidates = np.concatenate(left)
         attacks = np.concatenate((attacks, candidates[unique_rows(candidates)]))
     return Analysis(
         ensemble=ensemble.without_source(),
         attacker=attacker,
-        iterations=max((lane.iteration for lane in lanes), default=0),
+        iterations=max((lane.count("iteration") for lane in lanes), default=0),
         stopped=_reason(limits, lanes),
         seconds=clock.now() - began,
-        splits=sum(lane.n_splits for lane in lanes),
+        splits=sum(lane.count("n_splits") for lane in lanes),
         history=None if tracker is None else tracker.history(),
         n_jobs=n_threads,
         _compiled=compiled,
@@ -290,10 +289,10 @@ def _iterate(
     step = ROUND if tracker is None else 1
     reached = 0
     while reached < until:
-        left = [lane for lane in lanes if lane.n_open and not lane.full]
+        left = [lane for lane in lanes if lane.count("n_open") and not lane.full]
         if not left or limits.is_over():
             return
-        say(f"iteration {reached}, {sum(lane.n_open for lane in left):,} symbolic attacks to split")
+        say(f"iteration {reached}, {sum(lane.count('n_open') for lane in left):,} symbolic attacks to split")
         reached = min(until, reached + step)
         workers.run([partial(lane.run, reached) for lane in left])
         if tracker is not None and not limits.stop[0]:
@@ -302,7 +301,7 @@ def _iterate(
 
 
 def _reason(limits: Limits, lanes: list[Lane]) -> str:
-    if not any(lane.n_open for lane in lanes):
+    if not any(lane.count("n_open") for lane in lanes):
         return "complete"
     if limits.interrupted:
         return "interrupted"
@@ -319,11 +318,3 @@ def _tree_index(ensemble: Ensemble, tree: int) -> int:
     if isinstance(tree, bool) or not isinstance(tree, (int, np.integer)) or not 0 <= tree < ensemble.n_trees:
         raise InvalidInput(f"tree {tree!r} is out of range; the model has trees 0 to {ensemble.n_trees - 1}")
     return int(tree)
-
-
-def _renamed_limit(max_bytes: Any, max_memory: Any) -> Any:
-    """The limit under its name, or under the one that it had."""
-    if max_memory is None:
-        return max_bytes
-    warn_renamed("max_memory", "max_bytes")
-    return max_memory

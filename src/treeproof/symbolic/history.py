@@ -61,7 +61,7 @@ class Tracker:
 
         lane = self._lanes[i]
         still_covered(as_ranges(self._rows.cells), lane.queue, self._seen[i], self._witness[i])
-        self._seen[i] = lane.n_ended
+        self._seen[i] = lane.count("n_ended")
 
     def note(self) -> None:
         """Writes down the estimates of this moment."""
@@ -71,8 +71,8 @@ class Tracker:
         for witness in self._witness:
             free &= witness == FREED
         good = (free & self._rows.correct).reshape(self._rows.n_groups, -1)
-        ended = self._n_ended + sum(lane.n_ended for lane in self._lanes)
-        self._notes.append((good.mean(axis=1), sum(lane.n_open for lane in self._lanes), ended))
+        ended = self._n_ended + sum(lane.count("n_ended") for lane in self._lanes)
+        self._notes.append((good.mean(axis=1), sum(lane.count("n_open") for lane in self._lanes), ended))
 
     def history(self) -> History:
         """Everything that was written down."""

@@ -196,39 +196,18 @@ class Lane:
         )
         push_all(undecided, self.queue)
 
-    @property
-    def iteration(self) -> int:
-        """How many iterations are done."""
-        return int(self.queue.state["iteration"][0])
-
-    @property
-    def n_open(self) -> int:
-        """How many candidates are left."""
-        return int(self.queue.state["n_open"][0])
-
-    @property
-    def n_ended(self) -> int:
-        """How many attacks have ended."""
-        return int(self.queue.state["n_ended"][0])
-
-    @property
-    def n_splits(self) -> int:
-        """How many attacks were split."""
-        return int(self.queue.state["n_splits"][0])
-
-    @property
-    def n_slots(self) -> int:
-        """How many slots have ever been used."""
-        return int(self.queue.state["n_slots"][0])
+    def count(self, what: str) -> int:
+        """A count of the queue: iterations done, candidates left (n_open), attacks ended or split, slots ever used."""
+        return int(self.queue.state[what][0])
 
     def open_attacks(self) -> Boxes:
         """The candidates that are left."""
-        used = slice(self.n_slots)
+        used = slice(self.count("n_slots"))
         return np.asarray(as_cells(self.queue.boxes[used])[self.queue.slots["level"][used] >= 0])
 
     def ended_attacks(self) -> Boxes:
         """The attacks that have ended."""
-        return as_cells(self.queue.ended[: self.n_ended])
+        return as_cells(self.queue.ended[: self.count("n_ended")])
 
     def run(self, until: int) -> None:
         """Works until this iteration, or nothing is left, or a limit is reached."""
@@ -247,10 +226,10 @@ class Lane:
         from treeproof._kernels.symbolic.refinement import MAX_PARTS, MIN_SPLITS, SHARE
 
         queue = self.queue
-        picked = max(MIN_SPLITS, self.n_open // SHARE)
-        slots = _enough(len(queue.boxes), self.n_slots + MAX_PARTS * picked)
-        ended = _enough(len(queue.ended), self.n_ended + MAX_PARTS * picked)
-        levels = _enough(len(queue.lists), self.iteration + 2)
+        picked = max(MIN_SPLITS, self.count("n_open") // SHARE)
+        slots = _enough(len(queue.boxes), self.count("n_slots") + MAX_PARTS * picked)
+        ended = _enough(len(queue.ended), self.count("n_ended") + MAX_PARTS * picked)
+        levels = _enough(len(queue.lists), self.count("iteration") + 2)
         more = (slots - len(queue.boxes) + ended - len(queue.ended)) * (queue.boxes[:1].nbytes + 16)
         if not self._memory.take(COPIES * more):
             return False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,19 +72,13 @@ class ShiftedGrid:
     def build(cls, ensemble: Ensemble, threat: Threat) -> ShiftedGrid:
         """The grid of one model and one attacker with intervals."""
         parts = [_Feature.build(ensemble, threat, f) for f in range(ensemble.n_features)]
-        sizes = [len(part.top) for part in parts]
+        start = np.cumsum([0, *(len(part.top) for part in parts)], dtype=np.int64)
+        top, shown, moves = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        gaps = np.array([part.gaps for part in parts])
         open_ended = np.column_stack(
             (threat.domain_low <= ensemble.value_low, threat.domain_high >= ensemble.value_high)
         )
-        return cls(
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            np.concatenate([part.top for part in parts]),
-            np.concatenate([part.shown for part in parts]),
-            np.concatenate([part.moves for part in parts]),
-            np.array([part.gaps for part in parts]),
-            open_ended,
-            threat.domain_low.copy(),
-        )
+        return cls(start, top, shown, moves, gaps, open_ended, threat.domain_low.copy())
 
     @property
     def n_features(self) -> int:
@@ -115,8 +109,7 @@ class ShiftedGrid:
         return np.searchsorted(cuts, threshold, side="right").astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Feature:
+class _Feature(NamedTuple):
     top: FloatArray
     shown: FloatArray
     moves: npt.NDArray[Any]

@@ -17,7 +17,7 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import as_ensemble
 from treeproof.importers.leaf_values import LeafWriter
 from treeproof.model.columns import CodedRows
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.ceilings import Ceiling
 from treeproof.results.hardening import Hardening, Held, Stop
@@ -147,9 +147,8 @@ class _Labelled:
 
     @classmethod
     def of(cls, ensemble: Ensemble, X: Any, y: Any) -> _Labelled:
-        rows, label = ensemble.check_rows(X).view(CodedRows), ensemble.class_index(y)
-        if len(rows) != len(label):
-            raise InvalidInput(f"X has {len(rows)} rows and y has {len(label)} labels; give one label per row")
+        rows = ensemble.check_rows(X).view(CodedRows)
+        label = labels_for(ensemble, y, len(rows))
         if not len(label):
             raise InvalidInput("X has no rows; hardening needs rows of at least two classes")
         if len(np.unique(label)) < 2:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from treeproof.check.attacks import ATTACKS, CLOSE
 from treeproof.errors import InvalidInput, disbelieved
 from treeproof.files import as_json
-from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.measures import prices_in_short
@@ -31,7 +30,7 @@ from treeproof.threat.relations import Relation
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks
 from treeproof.verification.proofs import RowProofs, check_limit
-from treeproof.verification.request import Request
+from treeproof.verification.request import Request, RowTask
 from treeproof.verification.rows import keeps_label
 from treeproof.verification.valid_rows import search_for
 
@@ -107,15 +106,10 @@ class CheapestAttacks:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows; it travels to other processes, so it carries no model."""
+class _Task(RowTask):
+    """A few rows to attack."""
 
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
-    X: FloatArray
     within: bool
-    limits: Limits
     attacker: Attacker
     """With what he can pay for at most."""
     proof_limit: int
@@ -161,10 +155,8 @@ def cheapest_attack(
     >>> found.price.round(6).tolist(), found.exact.tolist(), found.label.tolist()
     ([0.5, 0.25], [True, True], [1, 0])
     """
-    refuse_free(check_attacker(attacker), "ask for robustness_radius, or give it costs=, budget= or use Attacker.lp")
-    if attacker.power is not None and not within and attacker.radius == 0:
-        # The radius only matters within it, but 0 would mean that no feature can be touched.
-        attacker = attacker.with_radius(1.0)
+    way_out = "ask for robustness_radius, or give it costs=, budget= or use Attacker.lp"
+    attacker = who_pays(check_attacker(attacker), within, way_out)
     asked = Request.unlabelled(model, X, attacker, voting, relations)
     check_jobs(n_jobs)
     most = check_limit(proofs, proof_limit)
@@ -172,7 +164,7 @@ def cheapest_attack(
     groups = in_groups(len(asked.X), ROWS)
     threat = asked.threat if within else asked.threat.without_limits()
     attacker = asked.attacker if within else asked.attacker.without_limits
-    tasks = [_Task(threat, rows, asked.X[rows], within, limits, attacker, most) for rows in groups]
+    tasks = [_Task(threat, limits, rows, asked.X[rows], asked.y[rows], within, attacker, most) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
     with progress_bar(progress, len(asked.X)) as advance, _proof_file(proofs, asked, attacker) as file, asked.told():
@@ -203,14 +195,17 @@ def moves_for_free(attacker: Attacker) -> bool:
     return attacker.power is None and attacker.budget is None and not has_costs
 
 
-def refuse_free(attacker: Attacker, way_out: str) -> None:
-    """Refuses an attacker to whom every move is free, since none is the cheapest."""
+def who_pays(attacker: Attacker, within: bool, way_out: str) -> Attacker:
+    """The attacker whose moves have prices; refuses one to whom every move is free, since none is the cheapest."""
     if moves_for_free(attacker):
         raise InvalidInput(
             "the attacker has no costs, budget or Lp radius: all its moves are free, and none is the cheapest",
             argument="attacker",
             way_out=way_out,
         )
+    # The radius only matters within it, but 0 would mean that no feature can be touched.
+    can_touch = attacker.power is None or within or attacker.radius > 0
+    return attacker if can_touch else attacker.with_radius(1.0)
 
 
 def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
@@ -252,28 +247,22 @@ def _who_pays_less(attacker: Attacker, price: float) -> Attacker:
 def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker, limits: Limits) -> CheapestAttacks:
     """The result, once every attack has been replayed on the source model."""
     rows = found.attacked
-    moved = differ(rows, asked.X)
-    attacked = np.flatnonzero(moved.any(axis=1))
+    attacked = np.flatnonzero(differ(rows, asked.X).any(axis=1))
     label = asked.ensemble.classes[asked.ensemble.predict_index(rows)]
     if len(attacked):
         same = attacked[keeps_label(asked.ensemble, asked.X[attacked], rows[attacked])]
         if len(same):
             raise disbelieved("the attack that was found keeps the label of the model's own predict", same)
-    like_x = in_own_values(rows, asked.ensemble.categories)
-    if asked.given is not None:
-        like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
     in_vain = replace(asked, threat=found_by).moved_in_vain(limits) or InVain()
     exact = found.outcome == Outcome.PROVED
     broken = asked.threat.relations.broken(asked.X)
     about = Question(
-        asked.ensemble.origin,
-        asked.ensemble.fingerprint.hex(),
-        asked.ensemble.feature_names,
+        *asked.about_model,
         attacker,
         asked.threat.relations.given,
         asked.X,
         asked.ensemble.classes[asked.y],
         rows,
     )
-    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken, about)
+    return CheapestAttacks(found.price, asked.like_given(rows), exact, label, missing, in_vain, broken, about)

@@ -15,10 +15,12 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.columns import changed_frame, in_own_values
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.patience import in_time
 from treeproof.results.attacker_words import attacker_on_model
+from treeproof.results.verdicts import differ
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.binding import with_own_goal
@@ -62,9 +64,7 @@ class Request:
         return cls._bound(model, X, attacker, None, relations, are_all=False)._labelled(y, actors)
 
     def _labelled(self, y: Any, actors: Any) -> Request:
-        labels = self.ensemble.class_index(y)
-        if len(labels) != len(self.X):
-            raise InvalidInput(f"X has {len(self.X)} rows and y has {len(labels)} labels; give one label per row")
+        labels = labels_for(self.ensemble, y, len(self.X))
         return replace(self, y=labels, actors=None if actors is None else as_actors(actors, self.ensemble))
 
     @classmethod
@@ -89,6 +89,17 @@ class Request:
     def told(self) -> AbstractContextManager[None]:
         """Inside `with`, a SoundnessError calls rows as the user's data frame does, too."""
         return counted(index=None if self.given is None else self.given.index)
+
+    def like_given(self, rows: FloatArray) -> Any:
+        """What the rows have become, in the user's own values: a data frame if they were one."""
+        if self.given is None:
+            return in_own_values(rows, self.ensemble.categories)
+        return changed_frame(self.given, rows, differ(rows, self.X), self.ensemble.categories)
+
+    @property
+    def about_model(self) -> tuple[str, str, tuple[str, ...] | None]:
+        """Where the model comes from, its fingerprint, and the names of its features."""
+        return self.ensemble.origin, self.ensemble.fingerprint.hex(), self.ensemble.feature_names
 
     @property
     def attacker_words(self) -> str:
@@ -116,6 +127,19 @@ class Request:
         # Searches have had the time of the rows; half as much again is enough.
         is_over = limits.for_rows(len(self.X), (limits.timeout or 0.0) * len(self.X) / 2)
         return in_time(is_over, work, None)
+
+
+@dataclass(frozen=True, eq=False)
+class RowTask:
+    """A few rows; it travels to other processes, so it carries no model."""
+
+    threat: Threat
+    limits: Limits
+    numbers: npt.NDArray[np.int64]
+    """Those that the caller counts the rows by."""
+    X: FloatArray
+    y: npt.NDArray[np.int64]
+    """The index of each row's label."""
 
 
 def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:

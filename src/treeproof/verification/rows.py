@@ -15,12 +15,11 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.run import clock
-from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import ValidAround
-from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Decisions, Local
 from treeproof.verification.proofs import RELATIONS, RowProofs
+from treeproof.verification.request import RowTask
 from treeproof.verification.valid_rows import ValidSearch, search_for
 from treeproof.verification.witnesses import shorten
 
@@ -29,20 +28,13 @@ CHECKS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """A few rows to decide; they travel to other processes, so they carry no model."""
+class Rows(RowTask):
+    """A few rows to decide."""
 
     attacker: Attacker
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
-    X: FloatArray
     predicted: npt.NDArray[np.int64]
     """The index of the class that the model predicts for each row."""
-    y: npt.NDArray[np.int64]
-    """The index of the class that is right."""
     epsilons: tuple[ValidAround, ...]
-    limits: Limits
     proof_limit: int = 0
     """The most bytes of a proof; 0: none are recorded."""
 

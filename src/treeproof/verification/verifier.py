@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, counted
+from treeproof.errors import counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import SpotCheck, check_on_probes
 from treeproof.model.columns import in_own_values
-from treeproof.model.ensemble import Ensemble
+from treeproof.model.ensemble import Ensemble, labels_for
 from treeproof.model.one_row import one_row
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
@@ -86,12 +86,10 @@ class Verifier:
         self._threat.check_domain(rows, ensemble)
         self._spot_check.check(ensemble, rows)
         predicted = ensemble.predict_index(rows)
-        right = predicted if y is None else ensemble.class_index(y)
-        if len(right) != len(rows):
-            raise InvalidInput(f"X has {len(rows)} rows and y has {len(right)} labels; give one label per row")
+        right = predicted if y is None else labels_for(ensemble, y, len(rows))
         limits = Limits(timeout=self._timeout)
         asked = Rows(
-            self.attacker, self._threat, np.arange(len(rows)), rows, predicted, right, self._epsilons, limits
+            self._threat, limits, np.arange(len(rows)), rows, right, self.attacker, predicted, self._epsilons
         )  # fmt: skip
         with counted(asked.numbers):
             table = decide_rows(ensemble, asked)

@@ -202,7 +202,7 @@ def some_rows(
 ) -> Rows:
     """Some of the rows that are asked about."""
     X, y = asked.X[rows], asked.y[rows]
-    return Rows(asked.attacker, asked.threat, rows, X, predicted[rows], y, epsilons, limits, proof_limit)
+    return Rows(asked.threat, limits, rows, X, y, asked.attacker, predicted[rows], epsilons, proof_limit)
 
 
 def _proof_file(proofs: Any, asked: Request, given: tuple[Any, ...], table: RowTable, resume: bool) -> NoProofFile:

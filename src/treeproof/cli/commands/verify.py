@@ -134,7 +134,7 @@ def verify(model: ModelFile, source: Source, choice: AttackerChoice, asked: Veri
         parts = "is one file for all rows; with --out, --part-proofs writes one for each part"
         _refuse({"--proofs": asked.proofs}, parts)
         _refuse(written, "needs all rows at once; leave it or --out out")
-        found = _verify_in_parts(model, source, choice, asked, relations, asked.out)
+        found = _verify_in_parts(model, source, choice, asked, relations)
     gates.apply(found)
 
 
@@ -202,16 +202,12 @@ def _verify_at_once(
 
 
 def _verify_in_parts(
-    model: ModelFile,
-    source: Source,
-    choice: AttackerChoice,
-    asked: VerifyOptions,
-    relations: list[Relation],
-    out: str,
+    model: ModelFile, source: Source, choice: AttackerChoice, asked: VerifyOptions, relations: list[Relation]
 ) -> Found:
     """Verifies files of any size, writes the verdicts to a folder and returns what they add up to."""
     import treeproof as tp
 
+    assert asked.out is not None
     ensemble = model.load()
     actors = named_classes(asked.actors, "--actors", ensemble)
     asked.gates.check_classes(ensemble)
@@ -227,7 +223,7 @@ def _verify_in_parts(
         matched.ensemble,
         files.names,
         attacker,
-        out=out,
+        out=asked.out,
         label=source.label,
         drop=source.dropped,
         epsilons=[one.value for one in around] or None,
@@ -246,7 +242,7 @@ def _verify_in_parts(
         decimal=source.decimal,
     )
     summary = replace(summary, epsilon_names=tuple(one.text for one in around))
-    screen.say(f"wrote      {out}")
+    screen.say(f"wrote      {asked.out}")
     _show_measures(Found.of(summary), summary.seconds)
     if not summary.complete:
         screen.say("stopped    before the last row; go on with the same command and --resume")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from importlib.resources import files
 from itertools import chain, islice
 from string import Template
@@ -31,6 +32,7 @@ from treeproof.verification.witnesses import moved_features
 from treeproof.visible import visible
 
 SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES, MAX_CLASSES = 12, 200, 500, 100
+INTERRUPTED = "The verification was interrupted; rows not decided by then are undecided."
 MAX_CHARACTERS = 100_000
 """The most that is shown of the attacker's file."""
 
@@ -45,8 +47,8 @@ def page(content: Content) -> str:
         data=_as_json(_data(content)),
         summary=escape(words.summary(result, content.instances.shown[0])),
         attacker=escape(attacker_on_model(content.attacker, content.ensemble, content.threat.relations, content.names)),
-        interrupted=_interrupted(result),
-        missing=_assumptions(result) + _missing(result),
+        interrupted=_warnings([INTERRUPTED] * result.interrupted),
+        missing=_warnings([*result.assumptions, *_missing(result)]),
         measures="".join(_measures(result)),
         classes=_classes(result),
         claims=_claims(content),
@@ -113,22 +115,15 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
-def _interrupted(result: Verification) -> str:
-    if not result.interrupted:
-        return ""
-    return '<p class="warning">The verification was interrupted; rows not decided by then are undecided.</p>'
+def _warnings(said: Iterable[str]) -> str:
+    """Sentences that no reader should miss."""
+    return "".join(f'<p class="warning">{escape(one)}</p>' for one in said)
 
 
-def _assumptions(result: Verification) -> str:
-    """Who is attacked, and where the attack is empty."""
-    return "".join(f'<p class="warning">{escape(one)}</p>' for one in result.assumptions)
-
-
-def _missing(result: Verification) -> str:
+def _missing(result: Verification) -> list[str]:
     """What was assumed about missing values, where there are any that the attacker could touch."""
-    if not result.rows_with_missing:
-        return ""
-    return f'<p class="warning">{escape(missing_in_words(result.rows_with_missing, len(result)))}.</p>'
+    n = result.rows_with_missing
+    return [f"{missing_in_words(n, len(result))}."] if n else []
 
 
 def _measures(result: Verification) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from treeproof.threat.relations.binding import bind_relations
-from treeproof.threat.relations.bound import Clause, ColumnLiteral, Linear, Literal, OneHot, Relations
+from treeproof.threat.relations.bound import Clause, ColumnLiteral, Linear, Literal, Relations
 from treeproof.threat.relations.constructors import (
     all_of,
     any_of,
-    as_relation,
     as_relations,
     at_most_one,
     implies,
@@ -23,12 +22,10 @@ __all__ = [
     "ColumnLiteral",
     "Linear",
     "Literal",
-    "OneHot",
     "Relation",
     "Relations",
     "all_of",
     "any_of",
-    "as_relation",
     "as_relations",
     "at_most_one",
     "bind_relations",

@@ -44,14 +44,15 @@ class Relation:
     @property
     def parts(self) -> tuple[Relation, ...]:
         """The relations that this one is made of."""
-        return ()
+        fields = (value if isinstance(value, tuple) else (value,) for value in vars(self).values())
+        return tuple(one for some in fields for one in some if isinstance(one, Relation))
 
     @property
     def depth(self) -> int:
         """How deep relations are nested in this one."""
         return 1 + max((part.depth for part in self.parts), default=0)
 
-    def _check_depth(self) -> None:
+    def __post_init__(self) -> None:
         if self.depth > MAX_DEPTH:
             raise InvalidInput(f"relations are nested more than {MAX_DEPTH} deep; state them as several relations")
 
@@ -157,14 +158,6 @@ class Not(Relation):
 
     relation: Relation
 
-    def __post_init__(self) -> None:
-        self._check_depth()
-
-    @property
-    def parts(self) -> tuple[Relation, ...]:
-        """The relation that is denied."""
-        return (self.relation,)
-
     def __str__(self) -> str:
         if isinstance(self.relation, Member):
             return self.relation.text("!=", "not in")
@@ -179,14 +172,6 @@ class _Joined(Relation):
 
     word: ClassVar[str]
     relations: tuple[Relation, ...]
-
-    def __post_init__(self) -> None:
-        self._check_depth()
-
-    @property
-    def parts(self) -> tuple[Relation, ...]:
-        """The relations that are joined."""
-        return self.relations
 
     def __str__(self) -> str:
         return f" {self.word} ".join(map(_in_parentheses, self.parts))
@@ -212,14 +197,6 @@ class Implies(Relation):
 
     condition: Relation
     conclusion: Relation
-
-    def __post_init__(self) -> None:
-        self._check_depth()
-
-    @property
-    def parts(self) -> tuple[Relation, ...]:
-        """Condition and conclusion."""
-        return self.condition, self.conclusion
 
     def __str__(self) -> str:
         return f"implies({self.condition}, {self.conclusion})"

@@ -28,7 +28,7 @@ from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
 from treeproof.verification.radii.robustness import IntervalRobustness, LpRobustness
-from treeproof.verification.request import Request
+from treeproof.verification.request import Request, RowTask
 from treeproof.verification.valid_rows import search_for
 
 MAX_ENTRIES = 1_000_000
@@ -245,23 +245,13 @@ def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows to find the radii of; it travels to other processes, so it carries no model."""
-
-    threat: Threat
-    numbers: npt.NDArray[np.int64]
-    X: FloatArray
-    y: npt.NDArray[np.int64]
-    limits: Limits
-
-    def correct(self, ensemble: Ensemble) -> npt.NDArray[np.int64]:
-        """The rows with the right label; the others have radius -inf."""
-        return np.flatnonzero(ensemble.predict_index(self.X) == self.y)
+def _correct(ensemble: Ensemble, task: RowTask) -> npt.NDArray[np.int64]:
+    """The rows with the right label; the others have radius -inf."""
+    return np.flatnonzero(ensemble.predict_index(task.X) == task.y)
 
 
-def _robustness(ensemble: Ensemble, task: _Task) -> Found:
-    correct = task.correct(ensemble)
+def _robustness(ensemble: Ensemble, task: RowTask) -> Found:
+    correct = _correct(ensemble, task)
     # Nobody attacks a row that has a label he wants.
     content = np.isin(task.y[correct], task.threat.goal)
     rows = correct[~content]
@@ -281,8 +271,8 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     return found
 
 
-def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
-    rows = task.correct(ensemble)
+def _resilience(ensemble: Ensemble, task: RowTask, unit: FloatArray) -> Found:
+    rows = _correct(ensemble, task)
     threat, limits = task.threat, task.limits
     if limits.is_over():
         return _spread(task, rows, _undecided(task.X[rows]))
@@ -312,7 +302,7 @@ def _undecided(X: FloatArray) -> Found:
     return [math.nan] * len(X), X, X
 
 
-def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:
+def _spread(task: RowTask, rows: npt.NDArray[np.int64], found: Found) -> Found:
     """The answers for some rows, put in their positions among all; the others have radius -inf."""
     levels: list[Level] = [-math.inf] * len(task.X)
     neighbour, attacked = task.X.copy(), task.X.copy()
@@ -324,7 +314,7 @@ def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:
 
 def exact_radii(
     asked: Request,
-    work: Callable[[Ensemble, _Task], Found],
+    work: Callable[[Ensemble, RowTask], Found],
     *,
     n_jobs: int | None = None,
     timeout: float | None = None,
@@ -337,7 +327,7 @@ def exact_radii(
     attacked = np.flatnonzero(asked.is_attacked)
     chunk = _chunk(len(attacked), int(asked.ensemble.grid.n_cells.sum()))
     groups = [attacked[rows] for rows in in_groups(len(attacked), chunk)]
-    tasks = [_Task(asked.threat, rows, asked.X[rows], asked.y[rows], limits) for rows in groups]
+    tasks = [RowTask(asked.threat, limits, rows, asked.X[rows], asked.y[rows]) for rows in groups]
     answers: dict[int, Found] = {}
     with progress_bar(progress, len(attacked)) as advance, asked.told():
 
