@@ -88,3 +88,10 @@ def test_a_matrix_may_be_a_data_frame() -> None:
     expected = CostMatrix((("car", "radio", 1), ("radio", "car", 3), ("radio", "tv", 2)))
     assert as_column_cost(frame, "cost") == expected
     assert as_column_cost({("car", "radio"): 1, ("radio", "car"): 3, ("radio", "tv"): 2}, "cost") == expected
+
+
+def test_rules_are_no_values_of_columns() -> None:
+    rule = tp.Rule("job", when={"clerk"}, to="none")
+    for moves in ([rule], {"job": [rule]}):
+        with pytest.raises(tp.InvalidInput, match=r"give rules to tp\.Attacker\.rules"):
+            tp.Attacker(moves)

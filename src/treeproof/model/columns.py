@@ -91,12 +91,11 @@ class Category(FieldsOnly):
             code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
-        is_text = isinstance(value, (str, int, np.integer)) and text_of(value) is not None
-        if code is None and self.by_text and not is_text:
+        if code is not None:
+            return float(code)
+        if self.by_text and not (isinstance(value, (str, int, np.integer)) and text_of(value) is not None):
             return -1.0  # which text it would have been in training is anyone's guess
-        if code is None:
-            return float(len(self.values)) if self.unseen else -1.0
-        return float(code)
+        return float(len(self.values)) if self.unseen else -1.0
 
     def known_double(self, value: Any) -> float | None:
         """What rows hold for a value that the model knows; None for any other."""

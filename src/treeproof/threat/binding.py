@@ -124,6 +124,7 @@ class _Binding:
         self.unit = np.array(attacker.scale.bind(ensemble, 1.0), dtype=np.float64)
         self.named = self._features(attacker.intervals)
         self._codes: dict[Any, tuple[float, ...]] = {}
+        self._numbers: dict[Any, float | None] = {}
         self.rules: dict[int, list[Rule]] = defaultdict(list)
         for rule in attacker.rewrites:
             self.rules[ensemble.feature_index(rule.column)].append(rule)
@@ -300,7 +301,11 @@ class _Binding:
         """What rows hold for a value; InvalidInput, or None, if the column cannot have it."""
         category = self.categories.get(f)
         if category is not None:
-            return category.double_of(value, self._name(f)) if strict else category.known_double(value)
+            key = f, type(value), value
+            if key not in self._numbers:
+                self._numbers[key] = category.known_double(value)
+            number = self._numbers[key]
+            return category.double_of(value, self._name(f)) if strict and number is None else number
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             if strict:
                 way_out = f"; write {int(value)}" if isinstance(value, bool) else ""

@@ -216,8 +216,9 @@ def as_value(value: Any, where: str) -> Any:
         raise InvalidInput(f"{where}: a missing value is not one to change to; blank= makes values missing")
     if isinstance(value, float) and math.isinf(value):
         raise InvalidInput(f"{where}: {value!r} is not a value of any row")
-    if not isinstance(value, Hashable):
+    if not isinstance(value, Hashable) or isinstance(value, Rule):
         way_out = "; put a star before the list" if isinstance(value, (list, set)) else ""
+        way_out = "; give rules to tp.Attacker.rules" if isinstance(value, Rule) else way_out
         raise InvalidInput(f"{where}: {value!r} is not a value of a column{way_out}")
     return value
 
