@@ -251,3 +251,15 @@ def test_sparse_frames_with_missing_values_are_refused_and_others_are_not() -> N
     assert ensemble.source.predict(sparse).tolist() != ensemble.source.predict(sparse.sparse.to_dense()).tolist()
     with pytest.raises(tp.InvalidInput, match=r"to_dense"):
         ensemble.predict(sparse)
+
+
+def test_files_of_nothing_but_gaps_are_refused_where_none_and_nan_are_two_things(tmp_path: Path) -> None:
+    X = pd.DataFrame({"k": pd.Series(["a", "b", None] * 10, dtype=object)})
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-2)
+    model = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(X, [0, 1, 2] * 10)
+    ensemble = tp.from_model(model)
+    # A column of objects and one of text may look alike once nothing is in them, and pandas reads None or NaN.
+    pd.DataFrame({"k": pd.Series([None, None], dtype=object)}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(tp.InvalidInput, match="tells None from NaN"):
+        read_table(tmp_path / "rows.parquet").rows(ensemble)
+    assert ensemble.predict(X[2:3]).tolist() == [2]

@@ -70,8 +70,10 @@ class FileCells(Cells):
         known, of_frames = Known(category.values, self._decimal), super().coder(category)
 
         def code(value: Any) -> float:
-            if is_missing(value) or not isinstance(value, str):
-                return of_frames(self._missing if is_missing(value) else value)
+            if is_missing(value):
+                return self._code_of_gap(of_frames)
+            if not isinstance(value, str):
+                return of_frames(value)
             place = known.place(value)
             if place is not None:
                 return float(place)
@@ -80,6 +82,12 @@ class FileCells(Cells):
             return category.code_of(value) if known.may_be(value) else -1.0
 
         return code
+
+    def _code_of_gap(self, of_frames: Callable[[Any], float]) -> float:
+        is_blank = not isinstance(self.values, Text) and all(map(is_missing, self.values))
+        if is_blank and len({of_frames(None), of_frames(math.nan)}) > 1:
+            raise InvalidInput("nothing but missing values, and the model tells None from NaN; pass a data frame")
+        return of_frames(self._missing)
 
     @cached_property
     def _missing(self) -> float | None:

@@ -102,7 +102,7 @@ def number(text: str, decimal: str = ".") -> Meant:
     if decimal != ".":
         text = "?" if "." in text else text.replace(decimal, ".")
     if PLAIN.fullmatch(text) and math.isfinite(float(text)):
-        return Meant((float(text),), True)
+        return Meant((float(text),), abs(float(text)) < 1e38)  # some libraries make float32 of it
     if text == "":
         return Meant((math.nan,), True)
     if text.strip() in MISSING or text.strip().lower() in ("", "?", "none", "na", "nan", "null", "n/a", "<na>"):

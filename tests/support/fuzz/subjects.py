@@ -72,8 +72,14 @@ class Subject:
 
     def breaks(self, row: list[Any]) -> bool:
         """Whether a row is none that can exist."""
-        named = dict(zip([column.name for column in self.columns], row, strict=True))
+        # CatBoost makes text of whole numbers and truth values, and so it is with the text that they are a value.
+        is_text = [self.name == "catboost" and c.kind == "word" and isinstance(v, int) for c, v in self._cells(row)]
+        own = [str(int(value)) if text else value for value, text in zip(row, is_text, strict=True)]
+        named = {column.name: value for column, value in self._cells(own)}
         return any(one.holds(named) is False for one in self.relations)
+
+    def _cells(self, row: list[Any]) -> list[tuple[Told, Any]]:
+        return list(zip(self.columns, row, strict=True))
 
     def predict(self, frame: pd.DataFrame) -> list[Any] | None:
         """The library's labels; None where it raises."""
@@ -112,10 +118,10 @@ class Subject:
             return tp.Attacker({column.name: tp.ANY for column in self.attacked})
         return tp.Attacker({self.columns[0].name: (-0.25, 0.5)})
 
-    def stable(self, rows: list[list[Any]], labels: list[Any]) -> list[bool] | None:
+    def stable(self, rows: list[list[Any]], labels: list[Any], *, fills: bool = False) -> list[bool] | None:
         """Whether each row keeps its label in all valid rows that the attacker can make of it, by trying all.
 
-        None if he moves numbers.
+        None if he moves numbers. Unless he `fills` them, missing values stay missing.
         """
         if not self.attacked:
             return None
@@ -126,7 +132,7 @@ class Subject:
                 row = list(own)
                 for place, value in zip(places, combination, strict=True):
                     # A missing value stays missing: to fill it in is another power.
-                    if value is not None and row[place] is not None and row[place] == row[place]:
+                    if value is not None and (fills or (row[place] is not None and row[place] == row[place])):
                         row[place] = value
                 moved.append(row)
         new = self.predict(self.frame(moved))
