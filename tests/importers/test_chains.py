@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, QuantileTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
@@ -239,3 +239,17 @@ def test_large_categories_that_are_doubles_are_taken() -> None:
     X = pd.DataFrame({"a": [1e17, 3e300, -4e18] * 20})
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(X, X["a"] > 0)
     assert (imported(model).predict(X) == model.predict(X)).all()
+
+
+def test_marks_are_found_where_numbers_at_the_end_of_a_line_overflow_into_a_step_that_refuses_them() -> None:
+    X = np.abs(np.random.default_rng(0).normal(2.0, 3.0, (60, 1))) + 0.5
+    turned = make_pipeline(
+        FunctionTransformer(np.square),
+        QuantileTransformer(n_quantiles=9, output_distribution="normal"),
+        FunctionTransformer(np.square),
+    )
+    tree = DecisionTreeClassifier(random_state=0)
+    chain = make_pipeline(turned, tree).fit(X, turned.fit_transform(X)[:, 0] > 1.0)
+    asked = np.concatenate((X, -X, np.linspace(-9.0, 9.0, 500)[:, None], [[1e154], [1e100]]))
+    assert tp.from_model(chain).predict(asked).tolist() == chain.predict(asked).tolist()
+    assert len(set(chain.predict(asked).tolist())) == 2

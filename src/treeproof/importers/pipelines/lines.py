@@ -100,6 +100,8 @@ class Lines:
                 far[slot] = np.array(own, dtype=np.float64)
         if not far:
             return
+        # What the steps hand on for numbers that one of them refuses means nothing, and hides where they pass a mark.
+        self._cut_refusals(lambda run, f: run.refused[f], n_leaves)
         lines = {f: self.lines[f] for f in {self._plan.slots[slot].origin for slot in far}}
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in lines.items()}, n_leaves)
         search = _Search(
@@ -119,21 +121,30 @@ class Lines:
 
     def _keep_accepted(self) -> None:
         """Narrows each line to the numbers that neither a step nor the model refuses."""
-        ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()})
-        refused = self._intake.refused
-        search = _Search(self._run, lambda run, f, rows: refused(run, f)[rows], lambda refused, _: refused > 0)
-        for f, line in self.lines.items():
-            low, high = np.split(refused(ends, f)[: 2 * len(line.starts)], 2)
-            some = np.flatnonzero(low != high)
-            search.add(_Part(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some))))
-        twofold = set(self._intake.twofold_zeros(self.lines))
-        for (f, line), cuts in zip(list(self.lines.items()), search.solve(), strict=True):
-            self.lines[f] = line.with_cuts(np.append(cuts, around(0.0)) if f in twofold else cuts)
+        refused, twofold = self._intake.refused, set(self._intake.twofold_zeros(self.lines))
+        self._cut_refusals(refused)
+        for f in twofold:
+            self.lines[f] = self.lines[f].with_cuts(np.array(around(0.0)))
         starts = self._run({f: line.starts for f, line in self.lines.items()})
         for f, line in self.lines.items():
             n = len(line.starts)
             accepted = ~refused(starts, f)[:n] & ~((line.starts == 0) & (f in twofold))
             self.lines[f] = _longest(line, accepted, self._is_missing(starts, f)[:n])
+
+    def _cut_refusals(self, refused: Callable[[Run, int], Bools], n_leaves: int | None = None) -> None:
+        """Cuts the lines where the first steps begin to refuse numbers, or end to."""
+        ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()}, n_leaves)
+        search = _Search(
+            lambda doubles: self._run(doubles, n_leaves),
+            lambda run, f, rows: refused(run, f)[rows],
+            lambda refused, _: refused > 0,
+        )
+        for f, line in self.lines.items():
+            low, high = np.split(refused(ends, f)[: 2 * len(line.starts)], 2)
+            some = np.flatnonzero(low != high)
+            search.add(_Part(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some))))
+        for f, cuts in zip(list(self.lines), search.solve(), strict=True):
+            self.lines[f] = self.lines[f].with_cuts(cuts)
 
     def _is_missing(self, run: Run, f: int) -> Bools:
         """Where steps make numbers of a column missing that are not, as logarithms do."""
